@@ -1,0 +1,67 @@
+# The house's commands. `make` alone lists them.
+PYTHON ?= python3
+DEMO_ARGS ?=
+TEST_ARGS ?=
+# A release must be this old before a lock takes it (supply-chain cool-down).
+COOLDOWN ?= 7 days
+HEAVY := browser or engine or kubernetes or postgres or pulumi or valkey
+BIN := .venv/bin
+INSTALLED := .venv/.installed
+UV_READY := .tools/uv/.installed
+PATHS := cli control_plane engines fleet gateway infra local policies simulator sources workloads tests benchmarks .ci
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-all check format-check lint imports types audit fix lock tools clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
+
+install: $(INSTALLED) ## build .venv from the locks (needs python3 >= 3.11 with venv)
+
+$(INSTALLED): requirements-uv.lock requirements-dev.lock pyproject.toml .ci/install.py
+	@command -v $(PYTHON) >/dev/null || { echo "$(PYTHON) is missing. On Debian or Ubuntu install it as root: apt-get install python3 python3-venv" >&2; exit 1; }
+	@$(PYTHON) .ci/install.py
+	@touch $@ $(UV_READY)
+
+$(UV_READY): requirements-uv.lock .ci/install.py
+	@$(PYTHON) .ci/install.py --uv-only
+	@touch $@
+
+demo: $(INSTALLED) ## start the local fleet and take the tour (DEMO_ARGS="--once --yes --no-open" to run through)
+	@$(BIN)/enginehouse demo $(DEMO_ARGS)
+
+test: $(INSTALLED) ## every test that needs only Python packages
+	@$(BIN)/pytest -m "not ($(HEAVY))" $(TEST_ARGS)
+
+test-all: $(INSTALLED) ## every test, the heavy tiers too
+	@$(BIN)/pytest $(TEST_ARGS)
+
+check: format-check lint imports types audit ## format, lint, import contracts, types, known vulnerabilities
+
+format-check: $(INSTALLED)
+	@$(BIN)/ruff format --check $(wildcard $(PATHS))
+
+lint: $(INSTALLED)
+	@$(BIN)/ruff check $(wildcard $(PATHS))
+
+imports: $(INSTALLED)
+	@$(BIN)/lint-imports
+
+types: $(INSTALLED)
+	@$(BIN)/mypy
+
+audit: $(INSTALLED)
+	@$(BIN)/python .ci/audit.py requirements.lock
+
+fix: $(INSTALLED) ## format, and repair what ruff can repair
+	@$(BIN)/ruff check --fix $(wildcard $(PATHS))
+	@$(BIN)/ruff format $(wildcard $(PATHS))
+
+lock: $(UV_READY) ## make the locks again from pyproject.toml
+	@COOLDOWN="$(COOLDOWN)" $(PYTHON) .ci/lock.py
+
+tools: $(UV_READY) ## the pinned uv in .tools/
+
+clean: ## remove everything that was built here
+	rm -rf .venv .tools .cache build dist .hypothesis .schemathesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

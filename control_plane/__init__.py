@@ -1,0 +1,1 @@
+"""The admin API, its services, adapters and loops."""

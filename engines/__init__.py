@@ -1,0 +1,1 @@
+"""What each engine can do and how it is started, per version."""

@@ -1,0 +1,1 @@
+"""The kernel: the words and rules of the house, pure."""

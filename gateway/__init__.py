@@ -1,0 +1,1 @@
+"""The decision service beside Envoy, and Envoy's configuration."""

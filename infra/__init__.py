@@ -1,0 +1,1 @@
+"""The Pulumi program that builds the cluster."""

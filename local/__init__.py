@@ -1,0 +1,1 @@
+"""The supervisor of the local fleet: starts, watches and ends processes."""

@@ -1,0 +1,1 @@
+"""The CrossGuard pack: adapters around the rules of fleet."""

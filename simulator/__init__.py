@@ -1,0 +1,1 @@
+"""Load replayed on the real router, planner and scaler; the simulated engine."""

@@ -1,0 +1,1 @@
+"""Files become fleet values: advisories, manifests, policy, facts."""

@@ -1,0 +1,1 @@
+"""A pinned manifest becomes Kubernetes objects, purely."""
