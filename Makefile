@@ -2,6 +2,7 @@
 PYTHON ?= python3
 DEMO_ARGS ?=
 TEST_ARGS ?=
+LOCK_ARGS ?=
 # A release must be this old before a lock takes it (supply-chain cool-down).
 COOLDOWN ?= 7 days
 HEAVY := browser or engine or kubernetes or postgres or pulumi or valkey
@@ -57,8 +58,8 @@ fix: $(INSTALLED) ## format, and repair what ruff can repair
 	@$(BIN)/ruff check --fix $(wildcard $(PATHS))
 	@$(BIN)/ruff format $(wildcard $(PATHS))
 
-lock: $(UV_READY) ## make the locks again from pyproject.toml
-	@COOLDOWN="$(COOLDOWN)" $(PYTHON) .ci/lock.py
+lock: $(UV_READY) ## make the locks again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
+	@COOLDOWN="$(COOLDOWN)" $(PYTHON) .ci/lock.py $(LOCK_ARGS)
 
 tools: $(UV_READY) ## the pinned uv in .tools/
 
