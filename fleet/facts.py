@@ -1,0 +1,126 @@
+"""Facts: everything a review looks at, as one serialisable bundle with a digest. Nothing is looked up elsewhere."""
+
+from collections.abc import Mapping
+from datetime import date
+from functools import cached_property
+
+from packaging.version import Version
+from pydantic import Field
+
+from fleet.advisory import Advisory, normalised_package
+from fleet.canonical import digest
+from fleet.images import ImageRecord
+from fleet.matching import Match, match
+from fleet.policy import Policy
+from fleet.value import Value
+from fleet.versions import PublishedVersions, parse_version
+from fleet.waiver import Triage, Waiver
+
+
+class Quarantined(Value):
+    """A record that could not be read: its package is not known to be clean until it is repaired."""
+
+    source: str
+    """File name or feed."""
+    id: str | None = None
+    package: str | None = None
+    reason: str
+
+
+class AdvisoryData(Value):
+    """What was read from feeds or a folder: the expensive part of the facts, shared by all environments."""
+
+    advisories: tuple[Advisory, ...] = ()
+    published: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Package -> versions on the index, without yanked ones."""
+    published_retrieved: str = ""
+    """Day on which the index was read."""
+    quarantined: tuple[Quarantined, ...] = ()
+    unknown_keys_ignored: int = 0
+    as_of: str | None = None
+    """The newest ``modified`` of all records, ISO 8601; ``None`` when there is none."""
+    retrieved: date | None = None
+    """The day on which the data was read from its feeds; its age counts from here."""
+    source: str = ""
+    """Where it came from: ``bundled snapshot``, a folder, a server."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest over the whole data."""
+        return digest(self.model_dump(mode="json", exclude_none=True, exclude={"source"}))
+
+    @cached_property
+    def _by_package(self) -> Mapping[str, tuple[Advisory, ...]]:
+        index: dict[str, list[Advisory]] = {}
+        for advisory in self.advisories:
+            for package in advisory.packages:
+                index.setdefault(package, []).append(advisory)
+        return {package: tuple(found) for package, found in index.items()}
+
+    @cached_property
+    def _published(self) -> Mapping[str, PublishedVersions]:
+        retrieved = self.published_retrieved
+        return {package: PublishedVersions.read(raw, retrieved=retrieved) for package, raw in self.published.items()}
+
+    @cached_property
+    def _matches(self) -> dict[tuple[str, str], tuple[Match, ...]]:
+        return {}
+
+    def published_versions(self, package: str) -> PublishedVersions | None:
+        """What the index has of a package, or ``None`` when the data does not know."""
+        return self._published.get(normalised_package(package))
+
+    def is_published(self, package: str, version: Version) -> bool | None:
+        """Whether a version was published; ``None`` when the data does not know."""
+        published = self.published_versions(package)
+        return None if published is None else published.has(version)
+
+    def advisories_for(self, package: str) -> tuple[Advisory, ...]:
+        """Every advisory that names a package."""
+        return self._by_package.get(normalised_package(package), ())
+
+    def matches(self, package: str, raw_version: str) -> tuple[Match, ...]:
+        """What every advisory of a package says about a version; remembered, since many manifests share one."""
+        name = normalised_package(package)
+        key = (name, raw_version)
+        if key not in self._matches:
+            version = parse_version(raw_version)
+            self._matches[key] = tuple(match(item, name, version, raw_version) for item in self.advisories_for(name))
+        return self._matches[key]
+
+    def why_unknown(self, package: str) -> str | None:
+        """Why nothing can be said about a package, or ``None`` when its records were read in full."""
+        name = normalised_package(package)
+        broken = [item for item in self.quarantined if item.package == name]
+        if broken:
+            return f"a record about {name} can't be read ({broken[0].id or broken[0].source}: {broken[0].reason})"
+        return None if name in self._by_package else f"no advisory data for {name}"
+
+
+class Facts(Value):
+    """What one environment's manifests are judged against."""
+
+    environment: str = "local"
+    today: date
+    data: AdvisoryData
+    policy: Policy = Policy()
+    images: tuple[ImageRecord, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    triage: tuple[Triage, ...] = ()
+    catalogue_digest: str = ""
+    """The digest of the engine catalogue that these facts were made with."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The digest over everything but the day."""
+        plain = self.model_dump(mode="json", exclude_none=True, exclude={"today", "data"})
+        return digest(plain | {"data": self.data.digest})
+
+    @property
+    def as_of(self) -> str | None:
+        """How new the advisory data is."""
+        return self.data.as_of
+
+    def advisory_age_days(self) -> int | None:
+        """Days since the data was read, or ``None`` when that is not known."""
+        return None if self.data.retrieved is None else (self.today - self.data.retrieved).days

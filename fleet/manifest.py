@@ -1,0 +1,256 @@
+"""Manifests: the closed models of both kinds, their identity, and the only YAML code for them."""
+
+import io
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+from pydantic import ValidationError, model_validator
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+from ruamel.yaml.events import AliasEvent
+
+from fleet.canonical import IDENTITY_HEX_DIGITS, canonical_json, digest, sha256_hex
+from fleet.nearest import did_you_mean
+from fleet.spec import EngineName, Metadata, Spec
+from fleet.value import Value
+
+API_VERSION: Literal["enginehouse.dev/v1"] = "enginehouse.dev/v1"
+MAX_MANIFEST_BYTES = 1_000_000
+MAX_DEPTH = 40
+
+
+class Manifest(Value):
+    """What a person writes: engine, version, hardware and parallelism may be left open."""
+
+    apiVersion: Literal["enginehouse.dev/v1"] = API_VERSION
+    kind: Literal["InferenceDeployment"] = "InferenceDeployment"
+    metadata: Metadata
+    spec: Spec
+
+    @property
+    def name(self) -> str:
+        """The deployment's name, which is its id."""
+        return self.metadata.name
+
+    @property
+    def served_name(self) -> str:
+        """The public model name."""
+        return self.spec.served_name or self.metadata.name
+
+    @property
+    def source_digest(self) -> str:
+        """The digest of the written manifest, which its pinned manifest holds."""
+        return digest(self)
+
+
+class PinRecord(Value):
+    """Where a pinned manifest comes from."""
+
+    source_digest: str
+    facts_digest: str
+    catalogue_digest: str
+    runtime: Literal["image", "process"]
+    """``process`` says that no image stands behind the pin."""
+
+
+class PinnedManifest(Value):
+    """Generated from a manifest like a lock file: all four parts are fixed.
+
+    A hosted engine has no batch, hardware or version of its own, so those are required of the others alone.
+    """
+
+    apiVersion: Literal["enginehouse.dev/v1"] = API_VERSION
+    kind: Literal["PinnedInferenceDeployment"] = "PinnedInferenceDeployment"
+    metadata: Metadata
+    spec: Spec
+    pin: PinRecord
+
+    @model_validator(mode="after")
+    def _is_pinned(self) -> Self:
+        missing = missing_pins(self.spec)
+        if missing:
+            raise ValueError("not pinned: " + ", ".join(missing) + "; run 'enginehouse pin' on the written manifest")
+        return self
+
+    @property
+    def name(self) -> str:
+        """The deployment's name, which is its id."""
+        return self.metadata.name
+
+    @property
+    def served_name(self) -> str:
+        """The public model name."""
+        return self.spec.served_name or self.metadata.name
+
+    @property
+    def engine_name(self) -> EngineName | None:
+        """The engine, or ``None`` for a hosted one."""
+        return self.spec.engine.name if self.spec.engine else None
+
+    @property
+    def identity(self) -> str:
+        """32 hex digits over model, engine, batch, hardware, parallelism, pools and features.
+
+        Outside it: served name, alternatives, scaling, access, objectives and canary.
+        """
+        return sha256_hex(canonical_json(_identified(self.spec)))[:IDENTITY_HEX_DIGITS]
+
+
+AnyManifest = Manifest | PinnedManifest
+
+
+def missing_pins(spec: Spec) -> tuple[str, ...]:
+    """The parts that are still open, as JSON pointers below the manifest; empty when all four are pinned."""
+    if spec.hosted is not None:
+        return ()
+    engine = spec.engine
+    parts = (
+        ("/spec/model/revision", spec.model.revision),
+        ("/spec/engine/name", engine and engine.name),
+        ("/spec/engine/version", engine and engine.version),
+        ("/spec/engine/image", engine and (engine.image or engine.runtime == "process")),
+        ("/spec/batch", spec.batch),
+        ("/spec/hardware", spec.hardware or spec.pools),
+    )
+    return tuple(pointer for pointer, value in parts if not value)
+
+
+def _identified(spec: Spec) -> dict[str, object]:
+    plain = spec.model_dump(mode="json", exclude_none=True)
+    model = {key: plain["model"].get(key) for key in ("id", "revision", "quantization")}
+    keys = ("engine", "hosted", "batch", "hardware", "parallelism", "pools", "features")
+    return {"model": model} | {key: plain.get(key) for key in keys}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a file: where (JSON pointer) and what would be right."""
+
+    pointer: str
+    message: str
+
+
+class ManifestError(Exception):
+    """A manifest that can't be read, with every problem found."""
+
+    def __init__(self, source: str, problems: Iterable[Problem]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        lines = (f"{problem.pointer or '/'}: {problem.message}" for problem in self.problems)
+        super().__init__(f"{source}: " + "; ".join(lines))
+
+
+def parse(text: str, *, source: str = "manifest") -> AnyManifest:
+    """Read one manifest of either kind.
+
+    Raises:
+        ManifestError: not YAML, too large, an alias, a duplicate key, an unknown field, a wrong type or value.
+    """
+    document = load_yaml(text, source=source)
+    if not isinstance(document, dict):
+        raise ManifestError(source, [Problem("", f"expected a mapping, found {type(document).__name__}")])
+    return from_document(document, source=source)
+
+
+def from_document(document: dict[str, Any], *, source: str = "manifest") -> AnyManifest:
+    """The manifest that a parsed document holds; raises `ManifestError`."""
+    kinds: dict[str, type[Manifest] | type[PinnedManifest]] = {
+        "InferenceDeployment": Manifest,
+        "PinnedInferenceDeployment": PinnedManifest,
+    }
+    kind = document.get("kind")
+    if not isinstance(kind, str) or kind not in kinds:
+        known = " or ".join(kinds)
+        raise ManifestError(source, [Problem("/kind", f"'{kind}' is not a kind of manifest; expected {known}")])
+    try:
+        return kinds[kind].model_validate(document)
+    except ValidationError as error:
+        raise ManifestError(source, problems_of(error, kinds[kind])) from None
+
+
+def dump(manifest: AnyManifest) -> str:
+    """YAML text that `parse` reads back as an equal value; what is not set is left out."""
+    stream = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 120
+    plain = manifest.model_dump(mode="json", exclude_none=True, exclude_defaults=False)
+    yaml.dump(plain, stream)
+    return stream.getvalue()
+
+
+def load_yaml(text: str, *, source: str) -> object:
+    """Plain data from YAML 1.2 text: no aliases (they can grow without bound), no duplicate keys, limited depth.
+
+    Raises:
+        ManifestError: with the line where reading stopped.
+    """
+    size_bytes = len(text.encode())
+    if size_bytes > MAX_MANIFEST_BYTES:
+        raise ManifestError(source, [Problem("", f"{size_bytes} bytes; at most {MAX_MANIFEST_BYTES} are read")])
+    try:
+        _refuse_aliases_and_depth(text, source)
+        return YAML(typ="safe", pure=True).load(text)
+    except YAMLError as error:
+        raise ManifestError(source, [Problem("", _yaml_message(error))]) from None
+    except ValueError as error:
+        raise ManifestError(source, [Problem("", f"a value can't be read: {error}")]) from None
+
+
+def _refuse_aliases_and_depth(text: str, source: str) -> None:
+    depth = 0
+    for event in YAML(typ="safe", pure=True).parse(text):
+        if isinstance(event, AliasEvent):
+            line = event.start_mark.line + 1
+            message = f"line {line}: the alias '*{event.anchor}' is not allowed; write the value out"
+            raise ManifestError(source, [Problem("", message)])
+        kind = type(event).__name__
+        depth += kind.endswith("StartEvent") - kind.endswith("EndEvent")
+        if depth > MAX_DEPTH:
+            raise ManifestError(source, [Problem("", f"nested deeper than {MAX_DEPTH} levels")])
+
+
+def _yaml_message(error: YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    problem = getattr(error, "problem", None) or str(error)
+    return f"{where}{' '.join(str(problem).split())}"
+
+
+def problems_of(error: ValidationError, model: type[Value]) -> tuple[Problem, ...]:
+    """Pydantic's errors as pointers and sentences, with the nearest known name for an unknown field."""
+    problems = []
+    for detail in error.errors(include_url=False):
+        location = tuple(detail["loc"])
+        pointer = "".join(f"/{part}" for part in location)
+        if detail["type"] == "extra_forbidden":
+            name = str(location[-1])
+            known = _fields_at(model, location[:-1])
+            problems.append(Problem(pointer, f"unknown field '{name}'{did_you_mean(name, known)}"))
+            continue
+        found = detail["input"]
+        shown = f" (found {found!r})" if isinstance(found, str | int | float | bool) else ""
+        problems.append(Problem(pointer, detail["msg"].removeprefix("Value error, ") + shown))
+    return tuple(problems)
+
+
+def _fields_at(model: type[Value], location: tuple[int | str, ...]) -> tuple[str, ...]:
+    current: type[Value] | None = model
+    for part in location:
+        if isinstance(part, int):
+            continue
+        field = current.model_fields.get(part) if current else None
+        current = _model_in(field.annotation) if field else None
+    return tuple(current.model_fields) if current else ()
+
+
+def _model_in(annotation: object) -> type[Value] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Value):
+        return annotation
+    for part in getattr(annotation, "__args__", ()):
+        found = _model_in(part)
+        if found is not None:
+            return found
+    return None

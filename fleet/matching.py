@@ -1,0 +1,235 @@
+"""Does an advisory affect a version? The OSV algorithm (schema 1.7, evaluation), with answers that say "not known".
+
+Bounds are compared with `packaging.version.Version` on the public part. A range ends in ``fixed`` (safe from there
+on), in ``last_affected`` (nothing is known above it unless some source names a fix) or not at all.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import groupby
+
+from packaging.version import Version
+
+from fleet.advisory import Advisory, AffectedPackage, AffectedRange, Event, EventKind, Record
+from fleet.codepath import CodePath
+from fleet.severity import Severity
+from fleet.versions import is_unreleased_build, parse_version, public
+
+
+class Result(StrEnum):
+    """What a record says about a version, in order of precedence."""
+
+    AFFECTED = "affected"
+    NO_FIX_KNOWN = "no_fix_known"
+    UNKNOWN = "unknown"
+    NOT_AFFECTED = "not_affected"
+
+    @property
+    def strictness(self) -> int:
+        """3 for affected down to 0 for not affected."""
+        return len(Result) - 1 - list(Result).index(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A result and the sentence that explains it."""
+
+    result: Result
+    reason: str
+
+
+def strictest(answers: Iterable[Answer], *, otherwise: Answer) -> Answer:
+    """The answer that counts when several are given; the first of equals."""
+    return max(answers, key=lambda answer: answer.result.strictness, default=otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What one advisory says about one version of one package."""
+
+    advisory: Advisory
+    package: str
+    result: Result
+    reason: str
+    severity: Severity | None
+    paths: frozenset[CodePath]
+    """Confirmed code paths; empty means every path."""
+    fixed: tuple[str, ...]
+    """Versions that any source names as fixed, ascending."""
+    by_source: tuple[tuple[str, Answer], ...]
+    """Each record's own answer, so that two sources that disagree are both shown."""
+
+    @property
+    def sources_disagree(self) -> bool:
+        """Whether the records give more than one result."""
+        return len({answer.result for _, answer in self.by_source}) > 1
+
+
+def match(advisory: Advisory, package: str, version: Version | None, raw: str) -> Match:
+    """Judge one version; ``version`` is ``None`` when ``raw`` is not a version, and then nothing is known."""
+    live = [record for record in advisory.records if not record.withdrawn]
+    named_fixes = fixed_versions(live, package)
+    answers = [(record, _record_answer(record, package, version, raw, named_fixes)) for record in advisory.records]
+    counted = [answer for record, answer in answers if not record.withdrawn]
+    decided = strictest(counted, otherwise=Answer(Result.NOT_AFFECTED, "withdrawn by every source"))
+    return Match(
+        advisory=advisory,
+        package=package,
+        result=decided.result,
+        reason=decided.reason,
+        severity=advisory.severity(package),
+        paths=advisory.paths(package),
+        fixed=tuple(str(fix) for fix in named_fixes),
+        by_source=tuple((record.id, answer) for record, answer in answers),
+    )
+
+
+def fixed_versions(records: Iterable[Record], package: str) -> tuple[Version, ...]:
+    """Versions that any of the records names as fixed for a package, ascending."""
+    events = (
+        event
+        for record in records
+        for entry in record.entries_for(package)
+        for affected_range in entry.ranges
+        if affected_range.type != "GIT"
+        for event in affected_range.events
+        if event.kind is EventKind.FIXED
+    )
+    parsed = {parse_version(event.version) for event in events}
+    return tuple(sorted(version for version in parsed if version is not None))
+
+
+def _record_answer(record: Record, package: str, version: Version | None, raw: str, fixes: Sequence[Version]) -> Answer:
+    if record.withdrawn:
+        return Answer(Result.NOT_AFFECTED, f"withdrawn on {record.withdrawn}")
+    entries = record.entries_for(package)
+    answers = (_entry_answer(entry, version, raw, fixes) for entry in entries)
+    return strictest(answers, otherwise=Answer(Result.NOT_AFFECTED, "the record does not name this package"))
+
+
+def _entry_answer(entry: AffectedPackage, version: Version | None, raw: str, fixes: Sequence[Version]) -> Answer:
+    if _is_listed(entry, version, raw):
+        return Answer(Result.AFFECTED, f"{raw} is listed as affected")
+    if version is None:
+        return Answer(Result.UNKNOWN, f"'{raw}' is not a version that can be compared")
+    if is_unreleased_build(version):
+        return Answer(Result.UNKNOWN, f"{raw} is a development build: its number does not say which fixes it holds")
+    ordered = [item for item in entry.ranges if item.type != "GIT"]
+    if ordered:
+        answers = (_range_answer(item, public(version), fixes) for item in ordered)
+        return strictest(answers, otherwise=Answer(Result.NOT_AFFECTED, "outside every range"))
+    return _unranged_answer(entry, public(version))
+
+
+def _is_listed(entry: AffectedPackage, version: Version | None, raw: str) -> bool:
+    if version is None:
+        return raw in entry.versions
+    wanted = public(version)
+    return any(listed is not None and public(listed) == wanted for listed in map(parse_version, entry.versions))
+
+
+def _unranged_answer(entry: AffectedPackage, version: Version) -> Answer:
+    """Judge an entry without a comparable range: by its list alone, where the list is complete."""
+    if not entry.versions:
+        kind = "only commits" if entry.ranges else "neither a range nor versions"
+        return Answer(Result.UNKNOWN, f"the record gives {kind}")
+    if entry.is_partial:
+        return Answer(Result.UNKNOWN, "only an excerpt of the record is known; other versions may be affected")
+    listed = [public(item) for item in map(parse_version, entry.versions) if item is not None]
+    ends = {EventKind.FIXED, EventKind.LAST_AFFECTED, EventKind.LIMIT}
+    is_open = any(all(event.kind not in ends for event in item.events) for item in entry.ranges)
+    if is_open and (not listed or version > max(listed)):
+        return Answer(Result.UNKNOWN, "above the listed versions, and the commit range has no end")
+    return Answer(Result.NOT_AFFECTED, "not among the listed versions")
+
+
+@dataclass(frozen=True, slots=True)
+class _Interval:
+    """Affected versions from ``start`` (``None``: the first) to an end, if one is known."""
+
+    start: Version | None
+    fixed: Version | None = None
+    last_affected: Version | None = None
+
+    def contains(self, version: Version) -> bool:
+        if self.start is not None and version < self.start:
+            return False
+        if self.fixed is not None:
+            return version < self.fixed
+        return self.last_affected is None or version <= self.last_affected
+
+
+def _range_answer(affected: AffectedRange, version: Version, fixes: Sequence[Version]) -> Answer:
+    bounds = [(event, _bound(event)) for event in affected.events]
+    unreadable = [event.version for event, bound in bounds if bound is None and not _is_open_bound(event)]
+    if unreadable:
+        return Answer(Result.UNKNOWN, f"the bound '{unreadable[0]}' is not a version that can be compared")
+    limits = [bound for event, bound in bounds if event.kind is EventKind.LIMIT]
+    if limits and all(limit is not None and version >= limit for limit in limits):
+        return Answer(Result.NOT_AFFECTED, "beyond the limit of the range")
+    intervals = _intervals([(event.kind, bound) for event, bound in bounds if event.kind is not EventKind.LIMIT])
+    inside = next((interval for interval in intervals if interval.contains(version)), None)
+    if inside is not None:
+        return Answer(Result.AFFECTED, f"in {_words(inside)}")
+    return _above_answer(intervals, version, fixes)
+
+
+def _above_answer(intervals: Sequence[_Interval], version: Version, fixes: Sequence[Version]) -> Answer:
+    passed = [
+        bound for bound in (interval.last_affected for interval in intervals) if bound is not None and bound < version
+    ]
+    for bound in passed:
+        if not any(bound < fix <= version for fix in fixes):
+            return Answer(
+                Result.NO_FIX_KNOWN, f"above the last version known to be affected ({bound}), and no source names a fix"
+            )
+    if not intervals:
+        return Answer(Result.UNKNOWN, "the range has no events")
+    return Answer(Result.NOT_AFFECTED, "outside " + ", ".join(_words(interval) for interval in intervals))
+
+
+def _is_open_bound(event: Event) -> bool:
+    return (event.kind is EventKind.INTRODUCED and event.version == "0") or (
+        event.kind is EventKind.LIMIT and event.version == "*"
+    )
+
+
+def _bound(event: Event) -> Version | None:
+    if _is_open_bound(event):
+        return None
+    version = parse_version(event.version)
+    return None if version is None else public(version)
+
+
+def _intervals(bounds: Sequence[tuple[EventKind, Version | None]]) -> tuple[_Interval, ...]:
+    """Turn unsorted events into intervals; a range whose first event is an end starts at the first version."""
+    ordered = sorted(bounds, key=lambda item: (item[1] is not None, item[1] or Version("0")))
+    closed: list[_Interval] = []
+    start: Version | None = None
+    is_open = bool(ordered) and all(kind is not EventKind.INTRODUCED for kind, _ in ordered)
+    for bound, group in groupby(ordered, key=lambda item: item[1]):
+        kinds = {kind for kind, _ in group}
+        if is_open and EventKind.FIXED in kinds:
+            closed.append(_Interval(start, fixed=bound))
+            is_open = False
+            kinds.discard(EventKind.FIXED)
+        if not is_open and EventKind.INTRODUCED in kinds:
+            start, is_open = bound, True
+        if is_open and EventKind.FIXED in kinds:
+            is_open = False
+        if is_open and EventKind.LAST_AFFECTED in kinds:
+            closed.append(_Interval(start, last_affected=bound))
+            is_open = False
+    if is_open:
+        closed.append(_Interval(start))
+    return tuple(closed)
+
+
+def _words(interval: _Interval) -> str:
+    start = f">= {interval.start}" if interval.start is not None else "every version"
+    if interval.fixed is not None:
+        return f"{start} before {interval.fixed}"
+    if interval.last_affected is not None:
+        return f"{start} up to {interval.last_affected}"
+    return f"{start} without an end"

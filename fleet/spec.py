@@ -1,0 +1,255 @@
+"""What a manifest says: the workload, the four pins (model, engine, batch, hardware) and the wishes around them."""
+
+from enum import StrEnum
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from fleet.value import Value
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+"""A DNS label: it becomes the name of Kubernetes objects."""
+Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(gt=0, le=1)]
+ImageDigest = Annotated[str, StringConstraints(pattern=r"^[^\s@]+@sha256:[0-9a-f]{64}$")]
+FlagValue = str | int | float | bool
+
+
+class Workload(StrEnum):
+    """What kind of traffic a deployment serves; placement scores engines by it."""
+
+    CHAT = "chat"
+    STRUCTURED_OUTPUT = "structured-output"
+    LATENCY_CRITICAL = "latency-critical"
+    MULTIMODAL = "multimodal"
+    REASONING = "reasoning"
+    MOE = "moe"
+    EMBEDDING = "embedding"
+    RERANK = "rerank"
+    BATCH = "batch"
+    SPEECH = "speech"
+
+
+class EngineName(StrEnum):
+    """Engines that run as pods or processes of the fleet."""
+
+    VLLM = "vllm"
+    SGLANG = "sglang"
+    TENSORRT_LLM = "tensorrt-llm"
+    LMDEPLOY = "lmdeploy"
+    DEEPSPEED = "deepspeed"
+
+
+class HostedName(StrEnum):
+    """Engines that somebody else runs."""
+
+    CEREBRAS = "cerebras"
+    GROQ = "groq"
+
+
+Quantization = Literal["bf16", "fp8", "nvfp4", "mxfp4", "int4", "awq", "gptq", "int8"]
+Modality = Literal["text", "image", "video", "audio"]
+
+
+class Quality(Value):
+    """A measured quality of a model, with where the number comes from."""
+
+    metric: str
+    value: float
+    source: str
+
+
+class AlternativeModel(Value):
+    """Another model that could serve the workload."""
+
+    id: str
+    revision: str | None = None
+    kind: Literal["smaller", "distilled", "pruned", "quantized"]
+    quality: Quality | None = None
+
+
+class Model(Value):
+    """The first pin: which weights, at which revision."""
+
+    id: str
+    revision: str | None = None
+    """A commit of the model repository; ``None`` = not pinned yet."""
+    quantization: Quantization | None = None
+    """``None`` = as the checkpoint is."""
+    alternatives: tuple[AlternativeModel, ...] = ()
+
+
+class EngineChoice(Value):
+    """The second pin: which engine, version and image. ``None`` = left to ``enginehouse pin``."""
+
+    name: EngineName | None = None
+    version: str | None = None
+    image: ImageDigest | None = None
+    runtime: Literal["image", "process"] = "image"
+    """``process`` runs the engine as a process without an image; only policy ``local`` lets it."""
+    front: Literal["trtllm-serve", "triton"] | None = None
+    """The server in front of TensorRT-LLM."""
+    flags: dict[str, FlagValue] = Field(default_factory=dict)
+    """Further flags of the engine, by their long spelling with the leading dashes; ``true`` = a bare switch."""
+
+
+class HostedEngine(Value):
+    """An engine behind somebody else's endpoint: no pods, no version, a key by reference."""
+
+    name: HostedName
+    endpoint: Annotated[str, StringConstraints(pattern=r"^https://[^\s]+$")]
+    api_key_ref: str
+    """The name of a secret; never the key."""
+    model: str
+
+
+class Batch(Value):
+    """The third pin: how requests share the engine."""
+
+    max_model_len: Positive
+    max_num_seqs: Positive = 128
+    max_num_batched_tokens: Positive = 8192
+    kv_cache_dtype: Literal["auto", "bf16", "fp8"] = "auto"
+    enable_prefix_caching: bool = True
+
+
+class Hardware(Value):
+    """The fourth pin: which instances. ``gpus`` counts the GPUs of one replica."""
+
+    instance_type: str
+    gpus: Positive
+    sharing: Literal["exclusive", "mig", "mps", "time-slicing"] = "exclusive"
+    purchase: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
+
+
+class Parallelism(Value):
+    """How one replica is split; ``expert`` is the size of expert parallelism and never multiplies."""
+
+    tensor: Positive = 1
+    pipeline: Positive = 1
+    data: Positive = 1
+    context: Positive = 1
+    expert: Positive = 1
+    sequence: bool = False
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one replica: tensor x pipeline x data x context."""
+        return self.tensor * self.pipeline * self.data * self.context
+
+
+class Pool(Value):
+    """One side of a disaggregated deployment."""
+
+    hardware: Hardware
+    parallelism: Parallelism = Parallelism()
+
+
+class Pools(Value):
+    """Separate replicas for prefill and decode."""
+
+    prefill: Pool
+    decode: Pool
+
+
+class Features(Value):
+    """What the deployment may do; each switch opens code paths."""
+
+    modalities: tuple[Modality, ...] = ("text",)
+    lora: tuple[str, ...] = ()
+    disaggregation: Literal["none", "prefill-decode", "encoder"] = "none"
+    kv_offload: Literal["none", "host", "lmcache", "mooncake"] = "none"
+    speculative: Literal["none", "ngram", "draft", "eagle", "mtp"] = "none"
+    structured_output: bool = False
+    tool_parser: str | None = None
+    trust_remote_code: bool = False
+
+
+class Objectives(Value):
+    """What the people who use it expect."""
+
+    ttft_p95_seconds: Annotated[float, Field(gt=0)] | None = None
+    tpot_p95_seconds: Annotated[float, Field(gt=0)] | None = None
+    requests_per_second: Annotated[float, Field(gt=0)] | None = None
+    input_tokens: Positive | None = None
+    output_tokens: Positive | None = None
+    max_cost_per_hour: Annotated[float, Field(gt=0)] | None = None
+
+
+class Schedule(Value):
+    """A floor for the number of replicas at certain times."""
+
+    cron: str
+    timezone: str = "UTC"
+    min: Annotated[int, Field(ge=0)]
+
+
+class Scaling(Value):
+    """How many replicas; ``idle: never`` keeps the minimum when nobody asks."""
+
+    min: Annotated[int, Field(ge=0)] = 1
+    max: Positive = 1
+    idle: Literal["never", "scale-to-zero"] = "never"
+    schedule: tuple[Schedule, ...] = ()
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.min > self.max:
+            raise ValueError(f"min {self.min} is above max {self.max}; give a max of at least {self.min}")
+        return self
+
+
+class Compare(Value):
+    """The golden prompts that both arms answer."""
+
+    prompts: str
+
+
+class Canary(Value):
+    """A second arm on another engine."""
+
+    engine: EngineChoice
+    share: Share = 0.02
+    compare: Compare | None = None
+
+
+class Access(Value):
+    """Who may ask, and what is done to the answers."""
+
+    tenants: tuple[Name, ...] = ()
+    output_filter: Literal["none", "pii"] = "none"
+
+
+class Metadata(Value):
+    """The name and labels of a deployment."""
+
+    name: Name
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class Spec(Value):
+    """Everything that a manifest wishes or pins."""
+
+    workload: Workload
+    model: Model
+    served_name: str | None = None
+    """The public model name; ``None`` = the deployment's name."""
+    engine: EngineChoice | None = None
+    hosted: HostedEngine | None = None
+    batch: Batch | None = None
+    hardware: Hardware | None = None
+    parallelism: Parallelism = Parallelism()
+    pools: Pools | None = None
+    features: Features = Features()
+    objectives: Objectives | None = None
+    scaling: Scaling = Scaling()
+    canary: Canary | None = None
+    access: Access = Access()
+
+    @model_validator(mode="after")
+    def _one_way_to_serve(self) -> Self:
+        if self.engine is not None and self.hosted is not None:
+            raise ValueError("'engine' and 'hosted' exclude each other; keep one")
+        if self.pools is not None and self.features.disaggregation == "none":
+            raise ValueError("'pools' needs features.disaggregation, which is 'none'")
+        return self
