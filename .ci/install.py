@@ -4,14 +4,17 @@
 2. uv installs the locked environment, hash-checked, into `.venv`.
 3. uv installs this project there, editable, without looking anything up.
 
-Only the standard library is used, and syntax that an older Python can still read, so that the message about the
-version is what a person sees.
+Only the standard library is used, and nothing that Python 3.7 can't read, so that the message about the version is
+what a person with an old one sees.
 """
+
+from __future__ import annotations
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -24,23 +27,23 @@ class InstallError(Exception):
     """The environment can't be built; the message says what would help."""
 
 
-def complaint(version, has_venv):
+def complaint(version: Sequence[int], *, venv_works: bool) -> str | None:
     """What this Python lacks and the command that helps, or None when it will do."""
-    found = "{}.{}".format(*version[:2])
+    found = f"{version[0]}.{version[1]}"
     if tuple(version[:2]) < OLDEST:
         return (
-            "Enginehouse needs Python {}.{} or newer, this is {}. ".format(*OLDEST, found)
-            + "Name another one: make install PYTHON=python3.12"
+            f"Enginehouse needs Python {OLDEST[0]}.{OLDEST[1]} or newer, this is {found}. "
+            "Name another one: make install PYTHON=python3.12"
         )
-    if not has_venv:
+    if not venv_works:
         return (
-            "The venv module of Python {} is not complete (ensurepip is missing). ".format(found)
-            + "On Debian or Ubuntu install it as root: apt-get install python3-venv"
+            f"The venv module of Python {found} is not complete (ensurepip is missing). "
+            "On Debian or Ubuntu install it as root: apt-get install python3-venv"
         )
     return None
 
 
-def has_venv():
+def has_venv() -> bool:
     """Whether this Python can make an environment with pip in it (Debian splits that off)."""
     try:
         import ensurepip  # noqa: F401
@@ -50,13 +53,13 @@ def has_venv():
     return True
 
 
-def pip_settings(listing):
+def pip_settings(listing: str) -> dict[str, str]:
     """The settings that `pip config list` printed, the more specific ones winning.
 
     A line is `global.index-url='https://…'`, `install.…`, or `:env:.…` for environment variables.
     """
     rank = {"global": 0, "install": 1, ":env:": 2}
-    found = {}
+    found: dict[str, tuple[int, str]] = {}
     for line in listing.splitlines():
         key, separator, value = line.partition("=")
         section, _, name = key.strip().rpartition(".")
@@ -65,7 +68,7 @@ def pip_settings(listing):
     return {name: value for name, (_, value) in found.items()}
 
 
-def uv_environment(environ, settings):
+def uv_environment(environ: Mapping[str, str], settings: Mapping[str, str]) -> dict[str, str]:
     """The environment for uv: never fetch a Python, and use the registry that pip is told to use.
 
     What the person set for uv itself wins.
@@ -86,28 +89,30 @@ def uv_environment(environ, settings):
     return environment
 
 
-def _is_set(environ, variable):
+def _is_set(environ: Mapping[str, str], variable: str) -> bool:
     synonyms = {"UV_DEFAULT_INDEX": ("UV_INDEX_URL",), "UV_INDEX": ("UV_EXTRA_INDEX_URL",)}
     return any(environ.get(name) for name in (variable, *synonyms.get(variable, ())))
 
 
-def run(*command, environment=None):
+def run(*command: str | Path, environment: Mapping[str, str] | None = None) -> None:
     """Runs one command in the checkout; a failure names it."""
     words = [str(word) for word in command]
     if subprocess.run(words, cwd=str(ROOT), env=environment, check=False).returncode != 0:
-        raise InstallError("this failed: {}".format(" ".join(words)))
+        raise InstallError(f"this failed: {' '.join(words)}")
 
 
-def make_venv(folder):
+def make_venv(folder: Path) -> Path:
     """An environment with pip, unless there is one whose Python still runs."""
     python = folder / "bin" / "python"
-    works = python.exists() and subprocess.run([str(python), "-m", "pip", "--version"], capture_output=True, check=False)
+    works = python.exists() and subprocess.run(
+        [str(python), "-m", "pip", "--version"], capture_output=True, check=False
+    )
     if not works or works.returncode != 0:
         run(sys.executable, "-m", "venv", "--clear", folder)
     return python
 
 
-def install_uv():
+def install_uv() -> tuple[Path, dict[str, str]]:
     """The pinned uv in `.tools/uv`, and the environment to run it in."""
     python = make_venv(ROOT / ".tools" / "uv")
     quiet = ("--quiet", "--disable-pip-version-check", "--no-input")
@@ -116,19 +121,20 @@ def install_uv():
     return python.parent / "uv", uv_environment(os.environ, pip_settings(listing.stdout))
 
 
-def install_environment(uv, environment):
+def install_environment(uv: Path, environment: Mapping[str, str]) -> None:
     """The locked environment and this project in `.venv`."""
-    target = ("--python", ROOT / ".venv" / "bin" / "python")
-    if not (ROOT / ".venv" / "bin" / "python").exists():
+    python = ROOT / ".venv" / "bin" / "python"
+    target = ("--python", python)
+    if not python.exists():
         run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, ".venv", environment=environment)
     run(uv, "pip", "sync", "--quiet", *target, "--require-hashes", ENVIRONMENT_LOCK, environment=environment)
     editable = ("--no-deps", "--no-build-isolation", "--offline", "--editable", ".")
     run(uv, "pip", "install", "--quiet", *target, *editable, environment=environment)
 
 
-def main(arguments):
+def main(arguments: Sequence[str]) -> int:
     """Builds everything; with `--uv-only` just the tool that makes the locks."""
-    wrong = complaint(sys.version_info, has_venv())
+    wrong = complaint(sys.version_info[:2], venv_works=has_venv())
     if wrong:
         print(wrong, file=sys.stderr)
         return 1
@@ -140,7 +146,7 @@ def main(arguments):
             print("installing the locked environment into .venv ...", flush=True)
             install_environment(uv, environment)
     except InstallError as error:
-        print("make install stopped: {}".format(error), file=sys.stderr)
+        print(f"make install stopped: {error}", file=sys.stderr)
         return 1
     return 0
 

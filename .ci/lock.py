@@ -1,10 +1,13 @@
 """Makes the three locks again from pyproject.toml, with the pinned uv and without any host name in them.
 
-`--upgrade` takes the newest releases that are older than COOLDOWN; without it the present pins stay where they still fit.
+`--upgrade` takes the newest releases that are older than COOLDOWN; without it the present pins stay where they fit.
 """
+
+from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 
 import install
 
@@ -24,7 +27,7 @@ LOCKS = {
 }
 
 
-def main(arguments):
+def main(arguments: Sequence[str]) -> int:
     """Writes every lock; the development lock takes the versions that the runtime lock has."""
     uv, environment = install.install_uv()
     cooldown = os.environ.get("COOLDOWN")
@@ -32,7 +35,7 @@ def main(arguments):
     for lock, what in LOCKS.items():
         constraint = ("--constraint=requirements.lock",) if lock == "requirements-dev.lock" else ()
         install.run(uv, "pip", "compile", *options, *constraint, *what, "--output-file", lock, environment=environment)
-        print("wrote {}".format(lock))
+        print(f"wrote {lock}")
     return 0
 
 
@@ -40,4 +43,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
     except install.InstallError as error:
-        sys.exit("make lock stopped: {}".format(error))
+        sys.exit(f"make lock stopped: {error}")
