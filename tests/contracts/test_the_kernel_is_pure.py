@@ -36,6 +36,9 @@ NAMES = {
     "sys.stdin",
     "sys.stdout",
     "importlib.import_module",
+    "io.FileIO",
+    "io.open",
+    "io.open_code",
 }
 METHODS = {"now", "utcnow", "today", "open", "write_text", "write_bytes", "unlink", "mkdir", "getenv"}
 DATA_METHODS = {"read_text", "read_bytes"}
@@ -137,6 +140,7 @@ PLANTED = {
     "uuid4": "import uuid\nx = uuid.uuid4()",
     "sys.stdout": "import sys\nsys.stdout.write('x')",
     "a file through pathlib": "from pathlib import Path\ntext = Path('x').read_text()",
+    "a file through io": "from io import open as read\nread('x')",
     "a written file": "from importlib.resources import files\nfiles('fleet').joinpath('x').write_text('')",
     "an import by name": "import importlib\nimportlib.import_module('socket')",
 }
