@@ -161,6 +161,8 @@ class _Interval:
 
 
 def _range_answer(affected: AffectedRange, version: Version, fixes: Sequence[Version]) -> Answer:
+    if not affected.events:
+        return Answer(Result.UNKNOWN, "the range has no events")
     bounds = [(event, _bound(event)) for event in affected.events]
     unreadable = [event.version for event, bound in bounds if bound is None and not _is_open_bound(event)]
     if unreadable:
@@ -184,9 +186,8 @@ def _above_answer(intervals: Sequence[_Interval], version: Version, fixes: Seque
             return Answer(
                 Result.NO_FIX_KNOWN, f"above the last version known to be affected ({bound}), and no source names a fix"
             )
-    if not intervals:
-        return Answer(Result.UNKNOWN, "the range has no events")
-    return Answer(Result.NOT_AFFECTED, "outside " + ", ".join(_words(interval) for interval in intervals))
+    words = ", ".join(_words(interval) for interval in intervals) or "an empty range"
+    return Answer(Result.NOT_AFFECTED, f"outside {words}")
 
 
 def _is_open_bound(event: Event) -> bool:
