@@ -206,4 +206,4 @@ def _labels(group: list[Record], labels: Mapping[str, Label]) -> tuple[tuple[str
     packages = sorted({entry.package for record in group for entry in record.affected})
     ids = sorted({name for record in group for name in record.ids})
     found = ((package, labels.get(f"{package}/{name}")) for package in packages for name in ids)
-    return tuple((package, label) for package, label in found if label is not None)
+    return tuple(dict.fromkeys((package, label) for package, label in found if label is not None))

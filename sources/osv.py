@@ -1,0 +1,175 @@
+"""OSV 1.7 records as they arrive: models at the border. Unknown keys are let through and counted, wrong types are not.
+
+The schema is https://ossf.github.io/osv-schema/. Free-form objects (``database_specific``, ``ecosystem_specific``)
+may hold anything, so their keys do not count as unknown.
+"""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from fleet.advisory import EventKind
+
+MAX_REASON_CHARACTERS = 300
+
+
+class BadRecord(Exception):
+    """A record that can't be taken in, with the reason in one sentence."""
+
+
+def _absent_is_empty(value: object) -> object:
+    return () if value is None else value
+
+
+def _utc(value: object) -> object:
+    """RFC 3339 in one spelling (UTC, whole seconds), so that text order is time order."""
+    if not isinstance(value, str):
+        return value
+    try:
+        moment = datetime.fromisoformat(value.strip())
+        moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise ValueError(f"'{value[:40]}' is not a timestamp; expected one like 2026-01-31T12:00:00Z") from None
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Moment = Annotated[str, BeforeValidator(_utc)]
+FreeForm = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value is None else value)]
+
+
+class OsvPart(BaseModel):
+    """A typed part of a record; keys that it does not know stay in ``model_extra`` to be counted."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    def unknown_keys(self) -> int:
+        """How many keys of this part and the parts inside are not in the schema."""
+        count = len(self.model_extra or ())
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            for part in value if isinstance(value, tuple) else (value,):
+                count += part.unknown_keys() if isinstance(part, OsvPart) else 0
+        return count
+
+
+class OsvSeverity(OsvPart):
+    """A rating: a CVSS vector, or a word for the types that use words."""
+
+    type: str = ""
+    score: str
+
+
+class OsvPackage(OsvPart):
+    """A package by ecosystem and name, by purl, or by both."""
+
+    ecosystem: str | None = None
+    name: str | None = None
+    purl: str | None = None
+
+
+class OsvEvent(OsvPart):
+    """One bound of a range; some producers write several kinds into one object."""
+
+    introduced: str | None = None
+    fixed: str | None = None
+    last_affected: str | None = None
+    limit: str | None = None
+
+    @model_validator(mode="after")
+    def _knows_its_kind(self) -> Self:
+        known = ", ".join(EventKind)
+        for kind in self.model_extra or {}:
+            raise ValueError(f"unknown event kind '{kind[:40]}'; known: {known}")
+        if not self.bounds:
+            raise ValueError(f"an event without a version; expected one of {known}")
+        return self
+
+    @property
+    def bounds(self) -> tuple[tuple[EventKind, str], ...]:
+        """(kind, version) for each kind that is given."""
+        given = ((kind, getattr(self, kind.value)) for kind in EventKind)
+        return tuple((kind, version) for kind, version in given if version is not None)
+
+
+class OsvRange(OsvPart):
+    """A range of versions or commits."""
+
+    type: Literal["ECOSYSTEM", "SEMVER", "GIT"]
+    repo: str | None = None
+    events: tuple[OsvEvent, ...]
+    database_specific: FreeForm = Field(default_factory=dict)
+
+
+class OsvAffected(OsvPart):
+    """What the record says about one package."""
+
+    package: OsvPackage | None = None
+    severity: Annotated[tuple[OsvSeverity, ...], BeforeValidator(_absent_is_empty)] = ()
+    ranges: Annotated[tuple[OsvRange, ...], BeforeValidator(_absent_is_empty)] = ()
+    versions: Annotated[tuple[str, ...], BeforeValidator(_absent_is_empty)] = ()
+    ecosystem_specific: FreeForm = Field(default_factory=dict)
+    database_specific: FreeForm = Field(default_factory=dict)
+
+
+class OsvReference(OsvPart):
+    """A link."""
+
+    type: str = "WEB"
+    url: str
+
+
+class OsvRecord(OsvPart):
+    """One record. ``affected`` may be missing from a withdrawn record alone."""
+
+    schema_version: str | None = None
+    id: Annotated[str, Field(min_length=1, max_length=200)]
+    modified: Moment | None = None
+    published: Moment | None = None
+    withdrawn: Moment | None = None
+    aliases: Annotated[tuple[str, ...], BeforeValidator(_absent_is_empty)] = ()
+    related: Annotated[tuple[str, ...], BeforeValidator(_absent_is_empty)] = ()
+    upstream: Annotated[tuple[str, ...], BeforeValidator(_absent_is_empty)] = ()
+    summary: str | None = None
+    details: str | None = None
+    severity: Annotated[tuple[OsvSeverity, ...], BeforeValidator(_absent_is_empty)] = ()
+    affected: tuple[OsvAffected, ...] | None = None
+    references: Annotated[tuple[OsvReference, ...], BeforeValidator(_absent_is_empty)] = ()
+    credits: Any = None
+    database_specific: FreeForm = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_what_it_affects(self) -> Self:
+        if not self.affected and not self.withdrawn:
+            raise ValueError("'affected' is missing or empty; expected a list of packages")
+        return self
+
+
+def read_document(document: object) -> OsvRecord:
+    """The typed record of a parsed JSON document.
+
+    Raises:
+        BadRecord: with every field that has a wrong type or value, shortened.
+    """
+    if not isinstance(document, dict):
+        raise BadRecord(f"expected a JSON object, found {_json_name(document)}")
+    if "id" not in document and "affected" not in document:
+        raise BadRecord("not an OSV record: it has neither 'id' nor 'affected'")
+    try:
+        return OsvRecord.model_validate(document)
+    except ValidationError as error:
+        raise BadRecord(_reason(error)) from None
+
+
+def _reason(error: ValidationError) -> str:
+    sentences = []
+    for detail in error.errors(include_url=False, include_context=False, include_input=False):
+        pointer = "".join(f"/{part}" for part in detail["loc"]) or "/"
+        sentences.append(f"{pointer}: {detail['msg'].removeprefix('Value error, ')}")
+    text = "; ".join(sentences)
+    return text if len(text) <= MAX_REASON_CHARACTERS else text[: MAX_REASON_CHARACTERS - 1] + "…"
+
+
+def _json_name(value: object) -> str:
+    names = {list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")
