@@ -1,0 +1,181 @@
+"""The HTTP side of a simulated engine as an ASGI application."""
+
+import hmac
+import time
+from collections.abc import Awaitable, Callable, Mapping
+
+from simulator.api_errors import ApiError
+from simulator.dialects import metrics_for, wire_for
+from simulator.engine_state import state_of
+from simulator.generation import Generation
+from simulator.generation_request import Endpoint, read_request
+from simulator.http_messages import BodyTooLargeError, Receive, Reply, Request, Scope, Send, send_reply
+from simulator.metrics_book import HttpExchange
+from simulator.prompts import chat_text
+from simulator.request_body import read_body
+from simulator.runtime import ClientLeftError, EngineBusyError, EngineRuntime
+from simulator.settings import Dialect, EngineSettings
+from simulator.sse import json_bytes, with_keep_alive
+from simulator.tokens import pieces_of, token_ids
+
+Handler = Callable[[Request], Awaitable[Reply]]
+
+_SILENT = frozenset({"/metrics", "/health", "/load", "/ping", "/version"})
+"""Paths that the engine does not count in its own HTTP metrics."""
+
+
+class EngineApp:
+    """Routes requests of one engine; `runtime` is what it runs."""
+
+    def __init__(self, settings: EngineSettings) -> None:
+        self.settings = settings
+        self._started = int(time.time())
+        self._metrics = metrics_for(settings)
+        self._wire = wire_for(settings.dialect)
+        self.runtime = EngineRuntime(settings, self._metrics)
+        self._generation = Generation(settings, self._wire, self.runtime, self._metrics)
+        self._is_vllm = settings.dialect is Dialect.VLLM
+        self._answering = 0
+        self._routes = self._build_routes()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        begun = time.perf_counter()
+        methods = self._routes.get(request.path)
+        try:
+            status, sent = await self._answer(request, methods, send)
+        except ClientLeftError:
+            return
+        if request.path not in _SILENT:
+            handler = "none" if methods is None or request.method not in methods else request.path
+            size = int(request.header(b"content-length") or 0)
+            seconds = time.perf_counter() - begun
+            self._metrics.note_http(HttpExchange(handler, request.method, status, seconds, size, sent))
+
+    async def _answer(self, request: Request, methods: Mapping[str, Handler] | None, send: Send) -> tuple[int, int]:
+        if not self._is_allowed(request):
+            reply = Reply(401, json_bytes({"error": "Unauthorized"}))
+            return 401, await send_reply(reply, send)
+        if methods is None or request.method not in methods:
+            status, detail = (404, "Not Found") if methods is None else (405, "Method Not Allowed")
+            reply = self._with_vary(Reply(status, json_bytes({"detail": detail})))
+            return status, await send_reply(reply, send)
+        if request.path in {"/v1/chat/completions", "/v1/completions"}:
+            endpoint = Endpoint.CHAT if request.path.startswith("/v1/chat") else Endpoint.COMPLETION
+            return await self._generate(request, endpoint, send)
+        try:
+            reply = await methods[request.method](request)
+        except ApiError as error:
+            reply = self._refusal(error)
+        return reply.status, await send_reply(self._with_vary(reply), send)
+
+    async def _generate(self, request: Request, endpoint: Endpoint, send: Send) -> tuple[int, int]:
+        try:
+            wanted = read_request(read_body(await request.body()), endpoint, self.settings)
+            head, ticket = self._generation.start(wanted)
+        except (ApiError, BodyTooLargeError, EngineBusyError) as error:
+            reply = self._refusal(error)
+            return reply.status, await send_reply(self._with_vary(reply), send)
+        self._answering += 1
+        try:
+            async with request.watched(lambda: self.runtime.abort(ticket)):
+                if wanted.streams:
+                    events = with_keep_alive(
+                        self._generation.stream(head, ticket), self.settings.api.keep_alive_seconds
+                    )
+                    reply = Reply(200, content_type="text/event-stream; charset=utf-8", stream=events)
+                else:
+                    reply = Reply(200, json_bytes(await self._generation.whole(head, ticket)))
+                return 200, await send_reply(self._with_vary(reply), send)
+        finally:
+            self._answering -= 1
+            self.runtime.abort(ticket)
+
+    def _refusal(self, error: ApiError | BodyTooLargeError | EngineBusyError) -> Reply:
+        if isinstance(error, BodyTooLargeError):
+            error = ApiError(413, "BadRequestError", "the request body is larger than 64 MiB")
+        shown = self._wire.busy() if isinstance(error, EngineBusyError) else error
+        return Reply(shown.status, json_bytes(self._wire.error(shown)))
+
+    def _with_vary(self, reply: Reply) -> Reply:
+        if not self._is_vllm:
+            return reply
+        return Reply(reply.status, reply.body, reply.content_type, reply.stream, ((b"vary", b"Origin"),))
+
+    def _is_allowed(self, request: Request) -> bool:
+        keys = self.settings.api.api_keys
+        if not keys or not request.path.startswith("/v1"):
+            return True
+        scheme, _, given = (request.header(b"authorization") or "").partition(" ")
+        given_bytes = given.strip().encode("latin-1", "replace")
+        return scheme.lower() == "bearer" and any(hmac.compare_digest(key.encode(), given_bytes) for key in keys)
+
+    def _build_routes(self) -> Mapping[str, Mapping[str, Handler]]:
+        routes: dict[str, Mapping[str, Handler]] = {
+            "/health": {"GET": self._empty},
+            "/v1/models": {"GET": self._models},
+            "/v1/chat/completions": {"POST": self._empty},
+            "/v1/completions": {"POST": self._empty},
+            "/tokenize": {"POST": self._tokenize},
+        }
+        if self.settings.api.metrics_are_on:
+            routes[self._metrics.path] = {"GET": self._metrics_text}
+        match self.settings.dialect:
+            case Dialect.VLLM:
+                routes["/ping"] = {"GET": self._empty, "POST": self._empty}
+                routes["/load"] = {"GET": self._load}
+                routes["/version"] = {"GET": self._version}
+            case Dialect.SGLANG:
+                routes["/health_generate"] = {"GET": self._empty}
+                routes["/ping"] = {"GET": self._empty}
+                for path in ("/server_info", "/get_server_info", "/model_info", "/get_model_info"):
+                    routes[path] = {"GET": self._server_info}
+            case Dialect.TENSORRT_LLM:
+                routes["/version"] = {"GET": self._version}
+                routes["/metrics"] = {"GET": self._iteration_stats}
+            case Dialect.LMDEPLOY:
+                pass
+        return routes
+
+    async def _empty(self, request: Request) -> Reply:
+        return Reply(200)
+
+    async def _version(self, request: Request) -> Reply:
+        return Reply(200, json_bytes({"version": self.settings.version}))
+
+    async def _load(self, request: Request) -> Reply:
+        return Reply(200, json_bytes({"server_load": 0}))
+
+    async def _models(self, request: Request) -> Reply:
+        return Reply(200, json_bytes(self._wire.models(self.settings, self._started)))
+
+    async def _metrics_text(self, request: Request) -> Reply:
+        text = self._metrics.text(state_of(self.runtime.scheduler))
+        return Reply(200, text.encode(), self._metrics.content_type)
+
+    async def _server_info(self, request: Request) -> Reply:
+        info = {
+            "version": self.settings.version,
+            "model_path": self.settings.model,
+            "served_model_name": self.settings.api.served_names[0],
+            "context_length": self.settings.limits.max_model_len,
+            "max_running_requests": self.settings.limits.max_num_seqs,
+        }
+        return Reply(200, json_bytes(info))
+
+    async def _iteration_stats(self, request: Request) -> Reply:
+        return Reply(200, b"[]")
+
+    async def _tokenize(self, request: Request) -> Reply:
+        body = read_body(await request.body())
+        text = body.text("prompt")
+        if text is None:
+            body.need("messages")
+            text, _ = chat_text(body.items("messages"), body.items("tools"))
+        tokens = token_ids(pieces_of(text))
+        limit = self.settings.limits.max_model_len
+        answer = {"count": len(tokens), "max_model_len": limit, "tokens": list(tokens), "token_strs": None}
+        return Reply(200, json_bytes(answer))

@@ -1,0 +1,111 @@
+"""Turns a request into choices for the engine, and their tokens into an answer or a stream."""
+
+import itertools
+import time
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+from simulator.answer import Choice, Delta, Head, Json, Timing, Usage, Wire
+from simulator.composition import Piece, Wish, compose
+from simulator.generation_request import Endpoint, GenerationRequest
+from simulator.identifiers import fresh_id
+from simulator.runtime import EngineRuntime, Ticket
+from simulator.scheduler import Sequence
+from simulator.settings import EngineSettings
+from simulator.signals import Measure, Recorder
+from simulator.sse import DONE, event
+from simulator.words import seed_of
+
+
+class Generation:
+    """Answers generation requests of one engine."""
+
+    def __init__(self, settings: EngineSettings, wire: Wire, runtime: EngineRuntime, recorder: Recorder) -> None:
+        self._settings = settings
+        self._wire = wire
+        self._runtime = runtime
+        self._recorder = recorder
+        self._arrivals = itertools.count()
+
+    def start(self, request: GenerationRequest) -> tuple[Head, Ticket]:
+        """Queue a request; raises what makes it impossible before anything is answered."""
+        arrival = 0 if request.is_repeatable else next(self._arrivals) + 1
+        sequences = [
+            Sequence(
+                prompt=prompt.tokens,
+                pieces=compose(self._wish(request, place, choice, arrival)),
+                salt=request.cache_salt,
+                adapter=request.adapter,
+                streams=request.streams,
+            )
+            for place, prompt in enumerate(request.prompts)
+            for choice in range(request.choices_per_prompt)
+        ]
+        ticket = self._runtime.submit(sequences, request.choices_per_prompt)
+        self._recorder.measure(Measure.ASKED_CHOICES, request.choices_per_prompt)
+        self._recorder.measure(Measure.ASKED_TOKENS, request.max_tokens)
+        prefix = "chatcmpl-" if request.endpoint is Endpoint.CHAT else "cmpl-"
+        return Head(fresh_id(prefix), int(time.time()), request, self._settings), ticket
+
+    async def whole(self, head: Head, ticket: Ticket) -> Json:
+        """Return the body of a complete answer."""
+        pieces: list[list[Piece]] = [[] for _ in ticket.sequences]
+        async for token in self._runtime.tokens(ticket):
+            pieces[token.choice].append(token.piece)
+        choices = [Choice(index, tuple(made), self._echo(head.request, index)) for index, made in enumerate(pieces)]
+        usage = Usage(ticket.prompt_tokens, sum(map(len, pieces)), ticket.cached_tokens)
+        write = self._wire.chat if head.request.endpoint is Endpoint.CHAT else self._wire.completion
+        return write(head, choices, usage, self._timing(ticket))
+
+    async def stream(self, head: Head, ticket: Ticket) -> AsyncIterator[bytes]:
+        """Yield the events of a streamed answer."""
+        started: set[int] = set()
+        made = 0
+        async for token in self._runtime.tokens(ticket):
+            usage = Usage(ticket.prompt_tokens, made, ticket.cached_tokens)
+            piece = token.piece
+            is_first = token.choice not in started
+            if is_first:
+                started.add(token.choice)
+                opening = self._wire.opening(head, token.choice, usage)
+                if opening is not None:
+                    yield event(opening)
+                piece = replace(piece, text=self._echo(head.request, token.choice) + piece.text)
+            made += 1
+            delta = Delta(token.choice, piece, is_first, ticket.unfinished == 0, replace(usage, completion=made))
+            for chunk in self._wire.chunks(head, delta):
+                yield event(chunk)
+        if head.request.includes_usage:
+            usage = Usage(ticket.prompt_tokens, made, ticket.cached_tokens)
+            yield event(self._wire.closing(head, usage, self._timing(ticket)))
+        yield DONE
+
+    def _wish(self, request: GenerationRequest, place: int, choice: int, arrival: int) -> Wish:
+        prompt = request.prompts[place]
+        own_seed = self._settings.pace.seed
+        return Wish(
+            prompt=prompt.text,
+            seed=seed_of(own_seed, request.seed, prompt.text or prompt.tokens, place, choice, arrival),
+            max_tokens=request.max_tokens,
+            min_tokens=request.min_tokens,
+            ignores_end=request.ignores_end,
+            stops=request.stops,
+            forced=request.forced,
+            tool=request.tool,
+        )
+
+    @staticmethod
+    def _echo(request: GenerationRequest, index: int) -> str:
+        return request.prompts[index // request.choices_per_prompt].text if request.echoes else ""
+
+    def _timing(self, ticket: Ticket) -> Timing | None:
+        sequence = ticket.sequences[0]
+        if not self._settings.api.reports_request_metrics or sequence.first_token is None:
+            return None
+        scheduled = sequence.first_token if sequence.scheduled is None else sequence.scheduled
+        return Timing(
+            first_token_ms=(sequence.first_token - scheduled) * 1_000,
+            generation_ms=(sequence.last_token - sequence.first_token) * 1_000,
+            queue_ms=(scheduled - sequence.arrived) * 1_000,
+            tokens=sequence.emitted,
+        )
