@@ -1,0 +1,31 @@
+"""Manifests on disk: written and pinned ones."""
+
+import os
+from pathlib import Path
+
+from fleet.manifest import AnyManifest, dump, parse
+from sources.yaml_file import read_text
+
+PINNED_SUFFIX = ".pinned.yaml"
+
+
+def read(path: Path) -> AnyManifest:
+    """The manifest in a file.
+
+    Raises:
+        SourceError: the file can't be read, is too large or is not UTF-8.
+        ManifestError: its content is wrong, with every problem by pointer.
+    """
+    return parse(read_text(path), source=str(path))
+
+
+def pinned_path(path: Path) -> Path:
+    """Where the pinned manifest of a written one stands: ``x.yaml`` -> ``x.pinned.yaml``."""
+    return path.with_name(f"{path.stem}{PINNED_SUFFIX}")
+
+
+def write(path: Path, manifest: AnyManifest) -> None:
+    """Write a manifest as a whole or not at all."""
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_text(dump(manifest), encoding="utf-8")
+    os.replace(partial, path)

@@ -1,0 +1,53 @@
+"""The policy: the file that is named, else the working tree's, else the one that came with the program."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from fleet.nearest import did_you_mean
+from fleet.policy import Policy, PolicyBook
+from sources.errors import SourceError
+from sources.yaml_file import mapping_of, read_text, validated
+
+WORKING_TREE_FILE = Path("policies", "policy.yaml")
+BUNDLED = "bundled policy"
+
+
+def locate(path: Path | None = None, *, working_tree: Path = Path()) -> Path | None:
+    """The file that counts, or ``None`` when it is the bundled one."""
+    if path is not None:
+        return path
+    own = working_tree / WORKING_TREE_FILE
+    return own if own.is_file() else None
+
+
+def read(path: Path | None = None, *, working_tree: Path = Path()) -> PolicyBook:
+    """The policy of every environment, checked in full.
+
+    Raises:
+        SourceError: no such file, not YAML, an unknown key or environment value, each with its pointer.
+    """
+    found = locate(path, working_tree=working_tree)
+    if found is None:
+        return parse(files("sources").joinpath("data", "policy.yaml").read_text(encoding="utf-8"), source=BUNDLED)
+    return parse(read_text(found), source=str(found))
+
+
+def parse(text: str, *, source: str) -> PolicyBook:
+    """The policy in YAML text; raises `SourceError`."""
+    book = validated(PolicyBook, mapping_of(text, source=source), source=source)
+    for name, changes in book.environments.items():
+        base = book.default.model_dump()
+        validated(Policy, base | changes, source=source, pointer=f"/environments/{name}")
+    return book
+
+
+def policy_for(book: PolicyBook, environment: str) -> Policy:
+    """The policy of an environment that the book names.
+
+    A mistyped name would get the milder default, so an unknown one is an error (`SourceError`).
+    """
+    if environment not in book.environments:
+        known = ", ".join(book.environments) or "none"
+        hint = did_you_mean(environment, book.environments)
+        raise SourceError(f"the policy has no environment '{environment}' (it has: {known}){hint}")
+    return book.policy_for(environment)
