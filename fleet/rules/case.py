@@ -1,0 +1,122 @@
+"""What a rule gets to look at: one manifest with its facts, its catalogue and what follows from them."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+
+from packaging.version import Version
+
+from fleet.codepath import Exposure
+from fleet.engine import EngineCatalogue
+from fleet.facts import Facts
+from fleet.manifest import AnyManifest, Manifest, PinnedManifest
+from fleet.matching import Match, Result
+from fleet.spec import EngineChoice, EngineName
+from fleet.verdict import worst_first
+from fleet.versions import parse_version
+from fleet.violation import Enforcement, Violation
+
+
+class WaivedBy(StrEnum):
+    """What a waiver of a rule's violations must name."""
+
+    RULE = "rule"
+    ADVISORY = "advisory"
+    NOTHING = "nothing"
+    """No waiver holds: the manifest, the policy or the facts have to change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One thing that every manifest is judged by."""
+
+    id: str
+    severity: Enforcement
+    """The severity of its violations unless policy, facts or a person's word make it milder."""
+    title: str
+    """What holds when nothing is wrong."""
+    check: Callable[["Case"], Iterable[Violation]]
+    waived_by: WaivedBy = WaivedBy.NOTHING
+    judges_canary: bool = False
+    """Whether a canary's engine is judged by it too, besides the manifest's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The engine version that a manifest names, as the rules need it."""
+
+    engine: EngineName
+    raw: str
+    """The version as the manifest spells it."""
+    version: Version | None
+    """``None`` when the spelling is not a version."""
+    package: str
+
+    def __str__(self) -> str:
+        return f"{self.engine} {self.raw}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One manifest to be judged. What is derived is computed once, when a rule asks."""
+
+    manifest: AnyManifest
+    facts: Facts
+    catalogue: EngineCatalogue
+    written: Manifest | None = None
+    """The manifest that the pinned one was made from, where the caller has both."""
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+    """Every rule by its id, for those that judge waivers."""
+    is_canary: bool = False
+
+    @property
+    def engine(self) -> EngineChoice | None:
+        """The engine as the manifest has it; ``None`` for a hosted one and where it is left open."""
+        return self.manifest.spec.engine
+
+    @cached_property
+    def offered(self) -> EngineName | None:
+        """The engine's name where the catalogue knows it."""
+        name = self.engine.name if self.engine else None
+        return name if name in self.catalogue.names else None
+
+    @cached_property
+    def release(self) -> Release | None:
+        """Engine and version; ``None`` while one is open or the catalogue does not know the engine."""
+        raw = self.engine.version if self.engine else None
+        if self.offered is None or raw is None:
+            return None
+        return Release(self.offered, raw, parse_version(raw), self.catalogue.package(self.offered))
+
+    @cached_property
+    def identity(self) -> str | None:
+        """The identity that a waiver binds to; ``None`` as long as the manifest is not pinned."""
+        return self.manifest.identity if isinstance(self.manifest, PinnedManifest) else None
+
+    @cached_property
+    def exposure(self) -> Exposure:
+        """The code paths that are switched on; all of them where the version can't be read."""
+        release = self.release
+        if release is None or release.version is None:
+            return Exposure.everything(path for match in self.live for path in match.paths)
+        return self.catalogue.exposure(self.manifest, release.engine, release.raw)
+
+    @cached_property
+    def live(self) -> tuple[Match, ...]:
+        """Every match that is not ``not_affected``, worst first."""
+        if self.release is None:
+            return ()
+        found = self.facts.data.matches(self.release.package, self.release.raw)
+        return tuple(sorted((item for item in found if item.result is not Result.NOT_AFFECTED), key=worst_first))
+
+    @cached_property
+    def exposed(self) -> tuple[Match, ...]:
+        """The live matches that can be reached; malware always can."""
+        return tuple(item for item in self.live if item.advisory.is_malware or self.exposure.reaches(item.paths))
+
+    @cached_property
+    def unreachable(self) -> tuple[Match, ...]:
+        """The live matches whose confirmed code paths are all switched off."""
+        reached = set(map(id, self.exposed))
+        return tuple(item for item in self.live if id(item) not in reached)

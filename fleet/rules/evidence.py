@@ -1,0 +1,39 @@
+"""The facts of a match that decided, as they are shown with a violation."""
+
+from fleet.matching import Match
+from fleet.rules.case import Case
+
+
+def of_match(case: Case, match: Match) -> dict[str, str]:
+    """Ids, rating, result with its reason, fixes, paths and who disagrees; never the prose of a record."""
+    advisory = match.advisory
+    shown = {
+        "id": advisory.id,
+        "aliases": ", ".join(advisory.aliases),
+        "severity": rating(match),
+        "result": match.result.value,
+        "reason": match.reason,
+        "fixed": ", ".join(match.fixed),
+        "paths": ", ".join(sorted(match.paths)) or "every path",
+        "exposed_by": exposed_by(case, match),
+        "reference": next((item.url for record in advisory.records for item in record.references), ""),
+        "sources": _sources(match) if match.sources_disagree else "",
+        "withdrawn_by": ", ".join(advisory.withdrawn_by),
+        "incomplete_fix_of": ", ".join(advisory.incomplete_fix_of),
+    }
+    return {key: value for key, value in shown.items() if value}
+
+
+def rating(match: Match) -> str:
+    """The severity as a word; a missing one is said to be missing."""
+    return match.severity.value if match.severity else "unrated"
+
+
+def exposed_by(case: Case, match: Match) -> str:
+    """Which of the record's paths are switched on, and by what."""
+    reasons = case.exposure.reasons
+    return "; ".join(f"{path}: {reasons[path]}" for path in sorted(match.paths) if path in reasons)
+
+
+def _sources(match: Match) -> str:
+    return "; ".join(f"{name}: {answer.result.value}, {answer.reason}" for name, answer in match.by_source)
