@@ -1,0 +1,40 @@
+"""What makes two requests parts of one conversation."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+
+_INSTRUCTIONS = frozenset({"system", "developer"})
+
+
+def conversation_key(tenant: str, model: str, document: Mapping[str, object]) -> bytes:
+    """A digest that stays the same through a conversation and differs between conversations.
+
+    A chat is known by its messages up to the first that is no instruction: an application's instructions alone are
+    shared by all its conversations, and would send every one of them to the same arm. A plain prompt or an input has
+    no turns; the whole of it counts.
+    """
+    hasher = hashlib.blake2b(digest_size=16)
+    for part in (tenant, model, _opening(document)):
+        data = part.encode("utf-8", "surrogatepass")
+        hasher.update(len(data).to_bytes(8, "big") + data)
+    return hasher.digest()
+
+
+def _opening(document: Mapping[str, object]) -> str:
+    messages = document.get("messages")
+    opening = _opening_messages(messages) if isinstance(messages, list) else [document.get("prompt", "")]
+    opening.append(document.get("input"))
+    try:
+        return json.dumps(opening, sort_keys=True)
+    except (RecursionError, ValueError):
+        return ""
+
+
+def _opening_messages(messages: list[object]) -> list[object]:
+    opening: list[object] = []
+    for message in messages:
+        opening.append(message)
+        if not (isinstance(message, Mapping) and message.get("role") in _INSTRUCTIONS):
+            break
+    return opening

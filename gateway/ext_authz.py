@@ -1,0 +1,24 @@
+"""The words that Envoy's configuration and the decision service must spell alike."""
+
+AUTHORIZE_PREFIX = "/authorize"
+"""Envoy asks for a decision at this prefix followed by the path of the client's request."""
+
+DESTINATION_HEADER = "x-gateway-destination-endpoint"
+"""Ordered ``ip:port`` list, the first for the first try; Envoy keeps it as metadata, no engine sees it."""
+TENANT_HEADER = "x-gateway-tenant"
+MODEL_HEADER = "x-gateway-model"
+DEPLOYMENT_HEADER = "x-gateway-deployment"
+IDENTITY_HEADER = "x-gateway-identity"
+
+REMOVE_HEADER = "x-envoy-auth-headers-to-remove"
+"""Envoy takes the headers named here off the request before it goes on."""
+PARTIAL_BODY_HEADER = "x-envoy-auth-partial-body"
+
+UNAVAILABLE_ON_THE_WIRE = 425
+"""How the decision service says 503 to Envoy, which takes every 5xx for a failed service and drops its body.
+
+Envoy's local reply turns it back into 503 with the body kept. No refusal uses 425 for itself.
+"""
+
+MAX_BODY_BYTES = 8 * 1024 * 1024
+"""The largest request body: Envoy holds it in memory until the decision."""

@@ -1,0 +1,196 @@
+"""A small HTTP/1.1 server: whole requests in, whole answers out, always an answer."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http import HTTPStatus
+
+import httptools
+
+MAX_HEAD_BYTES = 64 * 1024
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """One whole request; what it holds never shows in its ``repr``."""
+
+    method: str
+    target: str = field(repr=False)
+    headers: dict[str, str] = field(repr=False)
+    """By lower-case name; several of one name are joined by a comma."""
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """One whole answer."""
+
+    status: int
+    headers: Headers = ()
+    body: bytes = b""
+
+
+Handler = Callable[[HttpRequest], HttpResponse]
+"""Answers at once; it may not wait and should not raise."""
+
+
+class HttpServer:
+    """What the connections of one listener share."""
+
+    def __init__(self, handler: Handler, *, max_body_bytes: int, on_failure: Handler) -> None:
+        self.handler = handler
+        self.max_body_bytes = max_body_bytes
+        self.on_failure = on_failure
+        """Answers when the handler raises; the exception can be had from ``sys.exc_info``."""
+        self.connections: set[HttpProtocol] = set()
+        self.is_closing = False
+
+    def __call__(self) -> "HttpProtocol":
+        return HttpProtocol(self)
+
+    async def drain(self, deadline_seconds: float) -> None:
+        """End idle connections now and the others after their request, or at the deadline."""
+        self.is_closing = True
+        for connection in tuple(self.connections):
+            connection.close_when_idle()
+        if closed := [connection.closed for connection in self.connections]:
+            await asyncio.wait(closed, timeout=deadline_seconds)
+        for connection in tuple(self.connections):
+            connection.abort()
+
+
+class HttpProtocol(asyncio.Protocol):
+    """One connection."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server = server
+        self._parser = httptools.HttpRequestParser(self)
+        self._transport: asyncio.Transport | None = None
+        self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._is_idle = True
+        self._start()
+
+    # asyncio
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """A client is there."""
+        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - listeners make stream transports only
+        self._transport = transport
+        self._server.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._server.connections.discard(self)
+        if not self.closed.done():
+            self.closed.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of a request, of several, or of none that can be read."""
+        self._is_idle = False
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self._refuse(HTTPStatus.NOT_IMPLEMENTED)
+        except httptools.HttpParserError:
+            self._refuse(HTTPStatus.BAD_REQUEST)
+
+    def close_when_idle(self) -> None:
+        """Close now, or after the request that is being received."""
+        if self._is_idle:
+            self._close()
+
+    def abort(self) -> None:
+        """Cut the connection."""
+        if self._transport is not None:
+            self._transport.abort()
+
+    # httptools
+
+    def on_message_begin(self) -> None:
+        """The next request starts."""
+        self._start()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the request target."""
+        self._target += url
+        self._grow_head(len(url))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._grow_head(len(name) + len(value))
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self._body_bytes += len(body)
+        if self._body_bytes > self._server.max_body_bytes:
+            self._body.clear()
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+        else:
+            self._body.append(body)
+
+    def on_message_complete(self) -> None:
+        """The request is whole: answer it."""
+        if self._is_refused:
+            return
+        method = self._parser.get_method().decode("latin-1")
+        request = HttpRequest(method, self._target.decode("latin-1"), self._headers, b"".join(self._body))
+        try:
+            response = self._server.handler(request)
+        except Exception:
+            response = self._server.on_failure(request)
+        keeps = self._parser.should_keep_alive() and not self._server.is_closing
+        self._write(response, keeps_alive=keeps, has_body=method != "HEAD")
+        self._start()
+        self._is_idle = True
+
+    def _start(self) -> None:
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._head_bytes = 0
+        self._body: list[bytes] = []
+        self._body_bytes = 0
+        self._is_refused = False
+
+    def _grow_head(self, count: int) -> None:
+        self._head_bytes += count
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._headers.clear()
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        if not self._is_refused:
+            self._is_refused = True
+            self._write(HttpResponse(status), keeps_alive=False)
+
+    def _write(self, response: HttpResponse, *, keeps_alive: bool, has_body: bool = True) -> None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        self._transport.write(_head(response, keeps_alive) + (response.body if has_body else b""))
+        if not keeps_alive:
+            self._close()
+
+    def _close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+
+def _head(response: HttpResponse, keeps_alive: bool) -> bytes:
+    lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}"]
+    lines += [f"{name}: {value}" for name, value in response.headers]
+    lines.append(f"content-length: {len(response.body)}")
+    if not keeps_alive:
+        lines.append("connection: close")
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header of an answer holds a line break")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

@@ -1,0 +1,69 @@
+"""A snapshot made ready for look-ups that cost no I/O and no search."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fleet.snapshot import GatewayArm, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotIndex:
+    """The tables of one snapshot."""
+
+    keys: Mapping[str, GatewayKey] = field(repr=False)
+    """By hex sha256 of the key."""
+    tenants: Mapping[str, GatewayTenant]
+    routes: Mapping[tuple[str, str], GatewayRoute]
+    """By tenant and model: what a tenant may not ask for is not there."""
+    models: Mapping[str, tuple[str, ...]]
+    """The models of each tenant, sorted."""
+    addresses: frozenset[str]
+    unusable_addresses: tuple[str, ...]
+    """Endpoints that are left out because they are not ``ip:port``: Envoy would reject all endpoints with them."""
+
+    @property
+    def all_models(self) -> frozenset[str]:
+        """Every model that some tenant may ask for."""
+        return frozenset(model for _, model in self.routes)
+
+
+def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
+    """The tables of a snapshot; of two routes with one tenant and model the first counts."""
+    routes: dict[tuple[str, str], GatewayRoute] = {}
+    models: dict[str, set[str]] = {}
+    for route in map(_with_usable_endpoints, snapshot.routes):
+        for tenant in route.tenants:
+            routes.setdefault((tenant, route.model), route)
+            models.setdefault(tenant, set()).add(route.model)
+    stated = {endpoint.address for route in snapshot.routes for arm in route.arms for endpoint in arm.endpoints}
+    usable = frozenset(address for address in stated if is_socket_address(address))
+    return SnapshotIndex(
+        keys={key.sha256.lower(): key for key in snapshot.keys},
+        tenants={tenant.name: tenant for tenant in snapshot.tenants},
+        routes=routes,
+        models={tenant: tuple(sorted(names)) for tenant, names in models.items()},
+        addresses=usable,
+        unusable_addresses=tuple(sorted(stated - usable)),
+    )
+
+
+def is_socket_address(address: str) -> bool:
+    """Whether it is ``ip:port`` (``[ip]:port`` for IPv6)."""
+    host, _, port = address.rpartition(":")
+    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+        return False
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    try:
+        return ipaddress.ip_address(host.strip("[]")).version == (6 if is_bracketed else 4)
+    except ValueError:
+        return False
+
+
+def _with_usable_endpoints(route: GatewayRoute) -> GatewayRoute:
+    return route.model_copy(update={"arms": tuple(map(_usable, route.arms))})
+
+
+def _usable(arm: GatewayArm) -> GatewayArm:
+    kept = tuple(endpoint for endpoint in arm.endpoints if is_socket_address(endpoint.address))
+    return arm if len(kept) == len(arm.endpoints) else arm.model_copy(update={"endpoints": kept})

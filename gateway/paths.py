@@ -1,0 +1,53 @@
+"""The paths that clients may ask for; every other spelling of anything is unknown."""
+
+from enum import StrEnum
+from typing import NamedTuple
+from urllib.parse import unquote
+
+MODELS_PATH = "/v1/models"
+
+
+class Operation(StrEnum):
+    """What a client may ask for."""
+
+    CHAT = "chat"
+    COMPLETION = "completion"
+    EMBEDDING = "embedding"
+    MODELS = "models"
+
+
+class PublicPath(NamedTuple):
+    """A path of the allow list."""
+
+    operation: Operation
+    model: str | None = None
+    """The model that ``/v1/models/<model>`` names; ``None`` elsewhere."""
+
+    @property
+    def method(self) -> str:
+        """The one method that the path takes."""
+        return "GET" if self.operation is Operation.MODELS else "POST"
+
+
+ENGINE_PATHS = {
+    "/v1/chat/completions": Operation.CHAT,
+    "/v1/completions": Operation.COMPLETION,
+    "/v1/embeddings": Operation.EMBEDDING,
+}
+"""The only paths of an engine that can be reached. Envoy has the same list."""
+
+
+def public_path(target: str) -> PublicPath | None:
+    """The allowed path of a request target, or ``None``.
+
+    Envoy has resolved dots, slashes and needless percent signs before it asks. What it would pass on to an engine must
+    be an allowed path byte for byte, so nothing is decoded here: a spelling that differs is unknown.
+    """
+    path = target.partition("?")[0]
+    if operation := ENGINE_PATHS.get(path):
+        return PublicPath(operation)
+    if path == MODELS_PATH:
+        return PublicPath(Operation.MODELS)
+    if path.startswith(f"{MODELS_PATH}/") and len(path) > len(MODELS_PATH) + 1:
+        return PublicPath(Operation.MODELS, unquote(path.removeprefix(f"{MODELS_PATH}/")))
+    return None

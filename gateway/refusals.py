@@ -1,0 +1,97 @@
+"""Every "no" of the gateway: its reason, its status, and an error body in OpenAI's form."""
+
+import json
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+MAX_QUOTED_CHARS = 100
+
+
+class Reason(StrEnum):
+    """Why a request is refused; the value is the error's ``code`` and the metric's label."""
+
+    NO_SNAPSHOT = "gateway_not_ready"
+    MISSING_KEY = "missing_api_key"
+    INVALID_KEY = "invalid_api_key"
+    EXPIRED_KEY = "expired_api_key"
+    UNKNOWN_PATH = "unknown_path"
+    WRONG_METHOD = "method_not_allowed"
+    BODY_TOO_LARGE = "body_too_large"
+    ENCODED_BODY = "unsupported_content_encoding"
+    BAD_JSON = "invalid_json"
+    MISSING_MODEL = "missing_model"
+    MODEL_NOT_FOUND = "model_not_found"
+    TOO_MANY_REQUESTS = "rate_limit_exceeded"
+    FILTER_UNAVAILABLE = "output_filter_unavailable"
+    NO_ENDPOINT = "no_endpoint"
+    INTERNAL = "internal_error"
+
+
+_STATUS = {
+    Reason.NO_SNAPSHOT: 503,
+    Reason.MISSING_KEY: 401,
+    Reason.INVALID_KEY: 401,
+    Reason.EXPIRED_KEY: 401,
+    Reason.UNKNOWN_PATH: 404,
+    Reason.WRONG_METHOD: 405,
+    Reason.BODY_TOO_LARGE: 413,
+    Reason.ENCODED_BODY: 415,
+    Reason.BAD_JSON: 400,
+    Reason.MISSING_MODEL: 400,
+    Reason.MODEL_NOT_FOUND: 404,
+    Reason.TOO_MANY_REQUESTS: 429,
+    Reason.FILTER_UNAVAILABLE: 503,
+    Reason.NO_ENDPOINT: 503,
+    Reason.INTERNAL: 503,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A request that goes no further, and what its sender is told."""
+
+    reason: Reason
+    body: bytes = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = ()
+    tenant: str | None = None
+    """``None`` = refused before the tenant was known."""
+    model: str | None = None
+    """``None`` = not a model of this tenant."""
+
+    @property
+    def status(self) -> int:
+        """The HTTP status for the client."""
+        return _STATUS[self.reason]
+
+
+def refuse(
+    reason: Reason,
+    message: str,
+    *,
+    param: str | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+    tenant: str | None = None,
+    model: str | None = None,
+) -> Refused:
+    """A refusal with its error body; the message must hold nothing of the request but names of fields and models."""
+    body = error_body(_STATUS[reason], message, code=reason.value, param=param)
+    return Refused(reason, body, headers, tenant, model)
+
+
+def error_body(status: int, message: str, *, code: str, param: str | None = None) -> bytes:
+    """The JSON that OpenAI's clients turn into their own exceptions."""
+    error = {"message": message, "type": error_type(status), "param": param, "code": code}
+    return json.dumps({"error": error}).encode()
+
+
+def error_type(status: int) -> str:
+    """OpenAI's word for the kind of error."""
+    if status == 429:
+        return "rate_limit_error"
+    return "server_error" if status >= 500 else "invalid_request_error"
+
+
+def quoted(name: str) -> str:
+    """A name of the client's for a message: shortened, on one line."""
+    shown = name if len(name) <= MAX_QUOTED_CHARS else name[:MAX_QUOTED_CHARS] + "..."
+    return f"'{shown}'" if shown.isprintable() else ascii(shown)

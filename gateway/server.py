@@ -1,0 +1,96 @@
+"""The decision service: Envoy's HTTP ext_authz questions in, answers out. It fails closed."""
+
+import sys
+import traceback
+from collections.abc import Callable
+
+import structlog
+
+from gateway.decision import Allowed, Answered, Decision, DecisionCore, Request
+from gateway.ext_authz import (
+    AUTHORIZE_PREFIX,
+    MAX_BODY_BYTES,
+    PARTIAL_BODY_HEADER,
+    REMOVE_HEADER,
+    UNAVAILABLE_ON_THE_WIRE,
+)
+from gateway.http_protocol import HttpRequest, HttpResponse, HttpServer
+from gateway.paths import MODELS_PATH
+from gateway.refusals import Reason, Refused, refuse
+from gateway.telemetry import Telemetry
+
+_JSON = ("content-type", "application/json")
+_log = structlog.get_logger("gateway.server")
+
+
+class DecisionService:
+    """The core behind the two questions that Envoy asks: may this go on, and which models are there."""
+
+    def __init__(
+        self,
+        core: DecisionCore,
+        telemetry: Telemetry,
+        *,
+        now_unix_seconds: Callable[[], float],
+        now_monotonic_seconds: Callable[[], float],
+    ) -> None:
+        self._core = core
+        self._telemetry = telemetry
+        self._now = now_unix_seconds
+        self._stopwatch = now_monotonic_seconds
+
+    def server(self) -> HttpServer:
+        """What a listener makes connections from."""
+        return HttpServer(self.handle, max_body_bytes=MAX_BODY_BYTES, on_failure=self.fail)
+
+    def handle(self, request: HttpRequest) -> HttpResponse:
+        """Answer one question of Envoy's."""
+        if _is_question(request):
+            return _verdict(self._decide(request, request.target.removeprefix(AUTHORIZE_PREFIX)))
+        if request.target.startswith(MODELS_PATH):
+            return _page(self._decide(request, request.target))
+        return HttpResponse(404)
+
+    def fail(self, request: HttpRequest) -> HttpResponse:
+        """Deny, because the decision raised. What the exception says is not logged: it may quote the request."""
+        kind, _, trace = sys.exc_info()
+        where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)[-3:]]
+        _log.error("decision.failed", error=kind.__name__ if kind else None, where=where)
+        refused = refuse(Reason.INTERNAL, "The gateway could not decide about this request; it was not passed on.")
+        self._telemetry.count(None, None, refused.reason.value)
+        return _verdict(refused) if _is_question(request) else _page(refused)
+
+    def _decide(self, request: HttpRequest, target: str) -> Decision:
+        started = self._stopwatch()
+        if request.headers.get(PARTIAL_BODY_HEADER) == "true":
+            decision: Decision = refuse(Reason.BODY_TOO_LARGE, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+        else:
+            asked = Request(request.method, target, request.headers, request.body)
+            decision = self._core.decide(asked, self._now())
+        self._telemetry.decided(decision, self._stopwatch() - started)
+        return decision
+
+
+def _is_question(request: HttpRequest) -> bool:
+    return request.target.startswith(f"{AUTHORIZE_PREFIX}/")
+
+
+def _verdict(decision: Decision) -> HttpResponse:
+    """The answer to "may this go on": 200 lets the request through, everything else is passed to the client."""
+    if isinstance(decision, Allowed):
+        headers = (*decision.headers_to_set, (REMOVE_HEADER, ",".join(decision.headers_to_remove)))
+        return HttpResponse(200, headers)
+    if isinstance(decision, Answered):
+        # Models are asked for at their own route; here 200 would let the request through to an engine.
+        return _verdict(refuse(Reason.UNKNOWN_PATH, "There is nothing at this path.", tenant=decision.tenant))
+    status = UNAVAILABLE_ON_THE_WIRE if decision.status == 503 else decision.status
+    return HttpResponse(status, (_JSON, *decision.headers), decision.body)
+
+
+def _page(decision: Decision) -> HttpResponse:
+    """The answer to a client whose request Envoy passed to this service itself."""
+    if isinstance(decision, Answered):
+        return HttpResponse(200, (_JSON,), decision.body)
+    if isinstance(decision, Refused):
+        return HttpResponse(decision.status, (_JSON, *decision.headers), decision.body)
+    return _page(refuse(Reason.UNKNOWN_PATH, "There is nothing at this path.", tenant=decision.tenant))
