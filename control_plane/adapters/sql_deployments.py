@@ -1,0 +1,238 @@
+"""Rows of deployments, their conditions and their reviews."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
+
+from control_plane.adapters import sql_tables as tables
+from control_plane.adapters.sql_rows import Touch, as_json
+from control_plane.records import (
+    Condition,
+    ConditionType,
+    EndpointRecord,
+    Phase,
+    ReviewRecord,
+    ReviewSubject,
+    Route,
+    StoredDeployment,
+    Truth,
+)
+
+_BATCH = 500
+"""Keys of one IN list: SQLite takes 32,766 variables, PostgreSQL 65,535; a list this long is quick on both."""
+
+
+class DeploymentRows:
+    """Stored deployments and their conditions."""
+
+    def __init__(self, connection: Connection, touch: Touch) -> None:
+        self._connection = connection
+        self._touch = touch
+
+    def get(self, name: str) -> StoredDeployment | None:
+        """One deployment, or ``None``."""
+        query = select(tables.deployments).where(tables.deployments.c.name == name)
+        row = self._connection.execute(query).mappings().first()
+        return _deployment(row, self._conditions(name, name).get(name, ())) if row else None
+
+    def page(self, *, after: str, limit: int) -> Sequence[StoredDeployment]:
+        """Deployments with names above ``after``, ascending."""
+        names = tables.deployments.c.name
+        query = select(tables.deployments).where(names > after).order_by(names).limit(limit)
+        rows = self._connection.execute(query).mappings().all()
+        if not rows:
+            return ()
+        conditions = self._conditions(rows[0]["name"], rows[-1]["name"])
+        return [_deployment(row, conditions.get(row["name"], ())) for row in rows]
+
+    def insert(self, deployment: StoredDeployment) -> None:
+        """Store a new one with its conditions."""
+        self._touch()
+        values = _values(deployment)
+        values |= {"phase": deployment.phase.value, "endpoints": as_json([asdict(e) for e in deployment.endpoints])}
+        self._connection.execute(insert(tables.deployments).values(**values))
+        self.set_conditions((deployment.name, condition) for condition in deployment.conditions)
+
+    def replace(self, deployment: StoredDeployment) -> None:
+        """Store the next generation of an existing one with its conditions; its state stays."""
+        self._touch()
+        query = update(tables.deployments).where(tables.deployments.c.name == deployment.name)
+        self._connection.execute(query.values(**_values(deployment)))
+        self.set_conditions((deployment.name, condition) for condition in deployment.conditions)
+
+    def delete(self, name: str) -> None:
+        """Forget one."""
+        self._touch()
+        self._connection.execute(delete(tables.deployments).where(tables.deployments.c.name == name))
+
+    def subjects(self) -> Sequence[ReviewSubject]:
+        """What a review of everything looks at, by name."""
+        held = tables.deployments
+        joined = held.outerjoin(
+            tables.conditions,
+            (tables.conditions.c.deployment == held.c.name)
+            & (tables.conditions.c.type == ConditionType.COMPLIANT.value),
+        )
+        columns = (held.c.name, held.c.generation, held.c.review_key, tables.conditions)
+        query = select(*columns).select_from(joined).order_by(held.c.name)
+        return [
+            ReviewSubject(
+                name=row["name"],
+                generation=row["generation"],
+                review_key=row["review_key"],
+                compliant=_condition(row) if row["type"] else None,
+            )
+            for row in self._connection.execute(query).mappings()
+        ]
+
+    def one_per_review_key(self) -> Mapping[str, StoredDeployment]:
+        """One deployment for each review key."""
+        held = tables.deployments
+        first = select(func.min(held.c.name)).group_by(held.c.review_key)
+        rows = self._connection.execute(select(held).where(held.c.name.in_(first))).mappings()
+        return {row["review_key"]: _deployment(row, ()) for row in rows}
+
+    def set_conditions(self, changes: Iterable[tuple[str, Condition]]) -> None:
+        """Store conditions of many deployments."""
+        values = [_condition_values(name, condition) for name, condition in changes]
+        if not values:
+            return
+        keys = [{"old_deployment": item["deployment"], "old_type": item["type"]} for item in values]
+        table = tables.conditions
+        self._connection.execute(
+            delete(table).where(
+                table.c.deployment == bindparam("old_deployment"), table.c.type == bindparam("old_type")
+            ),
+            keys,
+        )
+        self._connection.execute(insert(table), values)
+
+    def set_state(self, name: str, phase: Phase, endpoints: Sequence[EndpointRecord]) -> None:
+        """Store where a deployment stands."""
+        self._touch()
+        query = update(tables.deployments).where(tables.deployments.c.name == name)
+        self._connection.execute(query.values(phase=phase.value, endpoints=as_json([asdict(e) for e in endpoints])))
+
+    def count_by(self, condition: str) -> Mapping[str, int]:
+        """How many deployments have each status of a condition type."""
+        table = tables.conditions
+        query = select(table.c.status, func.count()).where(table.c.type == condition).group_by(table.c.status)
+        return {status: count for status, count in self._connection.execute(query)}
+
+    def _conditions(self, first: str, last: str) -> dict[str, tuple[Condition, ...]]:
+        table = tables.conditions
+        query = select(table).where(table.c.deployment >= first, table.c.deployment <= last).order_by(table.c.type)
+        found: dict[str, tuple[Condition, ...]] = {}
+        for row in self._connection.execute(query).mappings():
+            name = row["deployment"]
+            found[name] = (*found.get(name, ()), _condition(row))
+        return found
+
+
+class ReviewRows:
+    """The last review of each review key."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def get_many(self, keys: Iterable[str]) -> Mapping[str, ReviewRecord]:
+        """The known ones of these keys."""
+        wanted = sorted(set(keys))
+        found: dict[str, ReviewRecord] = {}
+        for start in range(0, len(wanted), _BATCH):
+            query = select(tables.reviews).where(tables.reviews.c.review_key.in_(wanted[start : start + _BATCH]))
+            for row in self._connection.execute(query).mappings():
+                found[row["review_key"]] = ReviewRecord(
+                    review_key=row["review_key"],
+                    facts_digest=row["facts_digest"],
+                    violations=tuple(json.loads(row["violations"])),
+                    proposal=json.loads(row["proposal"]) if row["proposal"] else None,
+                    proposal_reason=row["proposal_reason"],
+                )
+        return found
+
+    def put_many(self, reviews: Iterable[ReviewRecord]) -> None:
+        """Store or replace."""
+        values = [
+            {
+                "review_key": review.review_key,
+                "facts_digest": review.facts_digest,
+                "violations": as_json(list(review.violations)),
+                "proposal": as_json(review.proposal) if review.proposal is not None else None,
+                "proposal_reason": review.proposal_reason,
+            }
+            for review in reviews
+        ]
+        if not values:
+            return
+        table = tables.reviews
+        self._connection.execute(
+            delete(table).where(table.c.review_key == bindparam("old_key")),
+            [{"old_key": item["review_key"]} for item in values],
+        )
+        self._connection.execute(insert(table), values)
+
+    def forget_unused(self) -> None:
+        """Drop those that no deployment has any more."""
+        used = select(tables.deployments.c.review_key)
+        self._connection.execute(delete(tables.reviews).where(tables.reviews.c.review_key.not_in(used)))
+
+
+def _values(deployment: StoredDeployment) -> dict[str, Any]:
+    return {
+        "name": deployment.name,
+        "generation": deployment.generation,
+        "document": as_json(deployment.document),
+        "identity": deployment.identity,
+        "engine": deployment.engine,
+        "review_key": deployment.review_key,
+        "route": as_json(asdict(deployment.route)),
+        "managed_by": deployment.managed_by,
+        "created": deployment.created,
+        "updated": deployment.updated,
+    }
+
+
+def _condition_values(name: str, condition: Condition) -> dict[str, Any]:
+    return {
+        "deployment": name,
+        "type": condition.type.value,
+        "status": condition.status.value,
+        "reason": condition.reason,
+        "message": condition.message,
+        "last_transition": condition.last_transition,
+        "observed_generation": condition.observed_generation,
+    }
+
+
+def _deployment(row: RowMapping, conditions: tuple[Condition, ...]) -> StoredDeployment:
+    route = json.loads(row["route"])
+    return StoredDeployment(
+        name=row["name"],
+        generation=row["generation"],
+        document=json.loads(row["document"]),
+        identity=row["identity"],
+        engine=row["engine"],
+        review_key=row["review_key"],
+        route=Route(model=route["model"], tenants=tuple(route["tenants"]), output_filter=route["output_filter"]),
+        managed_by=row["managed_by"],
+        created=row["created"],
+        updated=row["updated"],
+        phase=Phase(row["phase"]),
+        endpoints=tuple(EndpointRecord(**item) for item in json.loads(row["endpoints"])),
+        conditions=conditions,
+    )
+
+
+def _condition(row: RowMapping) -> Condition:
+    return Condition(
+        type=ConditionType(row["type"]),
+        status=Truth(row["status"]),
+        reason=row["reason"],
+        message=row["message"],
+        last_transition=row["last_transition"],
+        observed_generation=row["observed_generation"],
+    )

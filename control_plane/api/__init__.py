@@ -1,0 +1,1 @@
+"""The HTTP face: thin, one file per noun."""

@@ -1,0 +1,67 @@
+"""Structured logs on stderr, one JSON object a line; event names are constants. Never a token, key or prompt."""
+
+import logging
+import sys
+from collections.abc import MutableMapping
+from typing import Any
+
+import structlog
+
+SERVER_STARTED = "server.started"
+SERVER_STOPPED = "server.stopped"
+REQUEST_DONE = "request.done"
+REQUEST_FAILED = "request.failed"
+FEED_READ = "feed.read"
+FEED_LOST = "feed.lost"
+FEED_BACK = "feed.back"
+RECORD_QUARANTINED = "record.quarantined"
+REVIEW_DONE = "review.done"
+LOOP_FAILED = "loop.failed"
+REPLICA_STARTED = "replica.started"
+REPLICA_ENDED = "replica.ended"
+REPLICA_DIED = "replica.died"
+TOKEN_CREATED = "token.created"  # noqa: S105 - the name of an event
+
+_SECRET_KEYS = frozenset({"token", "secret", "authorization", "key", "password"})
+
+
+def configure(level: int = logging.INFO) -> None:
+    """Send structlog's events and those of the standard library to stderr as JSON."""
+    shared: list[structlog.types.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _without_secrets,
+        structlog.processors.format_exc_info,
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.JSONRenderer(),
+            ],
+            foreign_pre_chain=shared,
+        )
+    )
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(logging.WARNING)
+
+
+def get() -> structlog.typing.FilteringBoundLogger:
+    """The room's logger."""
+    logger: structlog.typing.FilteringBoundLogger = structlog.get_logger("control_plane")
+    return logger
+
+
+def _without_secrets(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    for name in _SECRET_KEYS & event.keys():
+        event[name] = "[removed]"
+    return event

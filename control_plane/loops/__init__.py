@@ -1,0 +1,1 @@
+"""The loops: each reads, lets a service decide, and writes."""
