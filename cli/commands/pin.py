@@ -1,0 +1,150 @@
+"""``enginehouse pin``: fix all four parts of written manifests, and say why each other candidate was not taken."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli.exits import Exit, UsageError
+from cli.facts_at_hand import DataOption, EnvironmentOption, PolicyOption, facts, where_from
+from cli.manifests import read_manifest
+from cli.output import Format, Output, emit, table, tell
+from cli.violations import violation_rows
+from fleet.facts import Facts
+from fleet.manifest import Manifest, PinnedManifest, dump
+from fleet.placement import Choice, choose
+from fleet.rules import stale
+
+
+def pin(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Written manifests.")],
+    environment: EnvironmentOption = "local",
+    write: Annotated[bool, typer.Option("--write", help="Write NAME.pinned.yaml beside each file.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Exit 3 if a pinned file is missing or stale.")] = False,
+    data: DataOption = None,
+    policy: PolicyOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Fix model, engine, batch and hardware of manifests, like a lock file.
+
+    Prints the choice and every rejected candidate with its reason. Without a known image digest nothing is written.
+
+    [dim]Example:[/dim] enginehouse pin environments/prod/support-chat.yaml --env prod --write
+    """
+    from engines.catalogue import load
+
+    if write and check:
+        raise UsageError("--write and --check exclude each other; --check only compares")
+    catalogue = load()
+    known = facts(environment, data, policy, catalogue.digest)
+    written = [(path, _written(path)) for path in files]
+    choices = [(path, manifest, choose(manifest, known, catalogue)) for path, manifest in written]
+    problems = [_stale(path, manifest) for path, manifest in written] if check else []
+    if write:
+        for path, _, choice in choices:
+            _write(path, choice)
+    _show(choices, problems, known, output)
+    complete = all(choice.pinned and _canary_is_pinned(choice) for _, _, choice in choices)
+    if not complete or any(problems):
+        raise typer.Exit(Exit.REFUSED)
+
+
+def pinned_path(written: Path) -> Path:
+    """Where the pinned manifest of a written one lies: ``x.yaml`` -> ``x.pinned.yaml``."""
+    return written.with_name(f"{written.stem}.pinned.yaml")
+
+
+def _written(path: Path) -> Manifest:
+    manifest = read_manifest(path)
+    if isinstance(manifest, PinnedManifest):
+        raise UsageError(f"{path} is already pinned; give the written manifest")
+    return manifest
+
+
+def _canary_is_pinned(choice: Choice) -> bool:
+    return choice.canary is None or choice.canary.pinned is not None
+
+
+def _stale(path: Path, manifest: Manifest) -> str | None:
+    """What is wrong with the pinned file of a manifest, or ``None``."""
+    beside = pinned_path(path)
+    if not beside.exists():
+        return f"{beside} is missing; run 'enginehouse pin --write {path}'"
+    pinned = read_manifest(beside)
+    if not isinstance(pinned, PinnedManifest):
+        return f"{beside} is not a pinned manifest; run 'enginehouse pin --write {path}'"
+    violations = stale(manifest, pinned)
+    return f"{beside}: {violations[0].message}; {violations[0].remedy}" if violations else None
+
+
+def _write(path: Path, choice: Choice) -> None:
+    arms = [(pinned_path(path), choice)]
+    if choice.canary is not None:
+        arms.append((path.with_name(f"{path.stem}.canary.pinned.yaml"), choice.canary))
+    for target, arm in arms:
+        if arm.pinned is None:
+            tell(f"{target} not written: a part is missing or refused")
+            continue
+        temporary = target.with_name(f".{target.name}.new")
+        temporary.write_text(dump(arm.pinned))
+        temporary.replace(target)
+        tell(f"wrote {target} ({arm.pinned.identity})")
+
+
+def _show(
+    choices: list[tuple[Path, Manifest, Choice]], problems: list[str | None], known: Facts, output: Format
+) -> None:
+    data = {
+        "manifests": [{"file": str(path), "name": item.name, **_choice_json(choice)} for path, item, choice in choices],
+        "stale": [problem for problem in problems if problem],
+        "facts": {"digest": known.digest, "as_of": known.as_of, "source": known.data.source},
+    }
+    names = [choice.pinned.identity for _, _, choice in choices if choice.pinned]
+    if output is not Format.TABLE:
+        emit(data, output=output, names=names)
+        return
+    for _, manifest, choice in choices:
+        _show_choice(manifest.name, choice)
+    for problem in filter(None, problems):
+        tell(f"stale: {problem}")
+    tell(where_from(known))
+
+
+def _show_choice(name: str, choice: Choice) -> None:
+    if choice.chosen:
+        picked = choice.chosen
+        table([{"manifest": name, "engine": picked.engine, "version": picked.version, "why": picked.preference.reason}])
+    elif choice.pinned:
+        table([{"manifest": name, "engine": "hosted", "version": None, "why": "the manifest names it"}])
+    else:
+        tell(f"{name}: no candidate is acceptable")
+    if choice.rejections:
+        table([_rejection_json(item) for item in choice.rejections], title="rejected")
+    if choice.violations:
+        table(violation_rows(choice.violations), title="what the rules say")
+    if choice.canary is not None:
+        _show_choice(f"{name} (canary)", choice.canary)
+
+
+def _rejection_json(item: object) -> dict[str, object]:
+    return {key: getattr(item, key) for key in ("engine", "version", "rule", "reason")}
+
+
+def _choice_json(choice: Choice) -> dict[str, object]:
+    chosen = choice.chosen
+    return {
+        "choice": chosen
+        and {
+            "engine": str(chosen.engine),
+            "version": chosen.version,
+            "instance_type": chosen.instance_type,
+            "quantization": chosen.quantization,
+            "preference": chosen.preference.score,
+            "reason": chosen.preference.reason,
+        },
+        "rejections": [_rejection_json(item) for item in choice.rejections],
+        "violations": [item.model_dump(mode="json") for item in choice.violations],
+        "pinned": choice.pinned and choice.pinned.model_dump(mode="json", exclude_none=True),
+        "identity": choice.pinned and choice.pinned.identity,
+        "canary": choice.canary and _choice_json(choice.canary),
+    }

@@ -1,0 +1,82 @@
+"""The command ``enginehouse``: what it can do, and how its errors end."""
+
+import os
+import sys
+from importlib.metadata import version as installed_version
+from typing import Annotated, ClassVar
+
+import typer
+
+from cli.exits import CommandError, Exit
+from cli.lazy import Lazy, LazyGroup
+
+TRY = "Try it"
+REVIEW = "Decide (no server needed)"
+FLEET = "The fleet (asks the control plane)"
+
+
+class Commands(LazyGroup):
+    """Every command of ``enginehouse``."""
+
+    table: ClassVar[dict[str, Lazy]] = {
+        "demo": Lazy("cli.commands.demo", "demo", "Start a local fleet and show what it does.", TRY),
+        "local": Lazy("cli.commands.local", "local_app", "The local fleet: up, down, status.", TRY),
+        "advisories": Lazy("cli.commands.advisories", "app", "Check a version, show pins, list advisories.", REVIEW),
+        "pin": Lazy("cli.commands.pin", "pin", "Fix all four parts of a manifest and say why.", REVIEW),
+        "review": Lazy("cli.commands.review", "review", "Judge manifests by the rules.", REVIEW),
+        "rules": Lazy("cli.commands.rules", "rules", "List the rules that judge a manifest.", REVIEW),
+        "engines": Lazy("cli.commands.engines", "app", "The engine catalogue.", REVIEW),
+        "facts": Lazy("cli.commands.facts", "app", "Where facts come from; pull them from a server.", REVIEW),
+        "deployments": Lazy("cli.commands.deployments", "app", "Deployments: list, get, apply, diff, delete.", FLEET),
+        "tenants": Lazy("cli.commands.nouns", "tenants", "Tenants of the gateway.", FLEET),
+        "keys": Lazy("cli.commands.nouns", "keys", "API keys of tenants; a key is shown once.", FLEET),
+        "waivers": Lazy("cli.commands.nouns", "waivers", "Exceptions with an owner and an end.", FLEET),
+        "triage": Lazy("cli.commands.nouns", "triage", "People's word on advisories that data leaves open.", FLEET),
+        "audit": Lazy("cli.commands.audit", "app", "The audit log, and the proof that it is whole.", FLEET),
+    }
+
+
+app = typer.Typer(
+    cls=Commands,
+    name="enginehouse",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    epilog="Exit codes: 0 done, 1 failed, 2 usage, 3 refused by rules, 4 not found or conflict.",
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"enginehouse {installed_version('enginehouse')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Run a fleet of LLM inference engines: advisories become pins, rules review every deployment.
+
+    [bold]enginehouse demo[/bold] shows the whole thing on this machine.
+    [bold]enginehouse advisories check vllm==0.18.1[/bold] asks whether a version is safe.
+    """
+
+
+def run() -> None:
+    """Run the command and end with one of the exit codes; a broken pipe and Ctrl-C end quietly."""
+    try:
+        app()
+    except CommandError as error:
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(int(error.code))
+    except BrokenPipeError:
+        # The reader (head, less) has gone: leave nothing for the interpreter to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(int(Exit.FAILED))
+    except KeyboardInterrupt:
+        typer.echo("interrupted", err=True)
+        sys.exit(130)

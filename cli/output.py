@@ -1,0 +1,96 @@
+"""What commands print: tables for people, JSON, YAML and names for scripts. Data to stdout, talk to stderr."""
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+Row = Mapping[str, object]
+
+
+class Format(StrEnum):
+    """How data is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    NAME = "name"
+
+
+Output = Annotated[Format, typer.Option("--output", "-o", help="How to print: for people or for scripts.")]
+
+
+def tell(message: str) -> None:
+    """Say something to a person, on stderr."""
+    typer.echo(message, err=True)
+
+
+def emit(data: object, *, output: Format, rows: Iterable[Row] = (), names: Iterable[str] = (), title: str = "") -> None:
+    """Print data in the wished form; ``rows`` are what a table shows and ``names`` what ``-o name`` does."""
+    if output is Format.JSON:
+        typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+    elif output is Format.YAML:
+        typer.echo(_yaml(data), nl=False)
+    elif output is Format.NAME:
+        for name in names:
+            typer.echo(name)
+    else:
+        table(list(rows), title=title)
+
+
+def table(rows: Sequence[Row], *, title: str = "") -> None:
+    """A table with the keys of the first row as its head; an empty one says so."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, soft_wrap=False)
+    if not rows:
+        console.print(Text(f"{title}: none" if title else "none"))
+        return
+    heading = Text(title) if title else None
+    grid = Table(title=heading, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for head in rows[0]:
+        grid.add_column(Text(head.replace("_", " ").upper()), overflow="fold")
+    for row in rows:
+        grid.add_row(*(Text(_cell(value), style=_style(value)) for value in row.values()))
+    console.print(grid)
+
+
+_STYLES = {
+    "affected": "red",
+    "mandatory": "red",
+    "no_fix_known": "yellow",
+    "unknown": "yellow",
+    "not_affected": "green",
+}
+
+
+def _style(value: object) -> str:
+    return _STYLES.get(str(value), "")
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value)) or "-"
+    return str(value)
+
+
+def _yaml(data: object) -> str:
+    import io
+
+    from ruamel.yaml import YAML
+
+    stream = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.width = 120
+    yaml.dump(data, stream)
+    return stream.getvalue()
