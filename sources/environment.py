@@ -1,0 +1,117 @@
+"""What people write down for an environment: waivers, triage, images and adopted identities.
+
+``environments/<env>/{waivers,triage}/*.yaml`` hold one entry each (its name is the file's unless it gives one) or a
+list under the folder's name; ``images.yaml`` and ``adopted.yaml`` hold lists under ``images`` and ``adopted``.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import StringConstraints
+
+from fleet.images import ImageRecord
+from fleet.manifest import Problem
+from fleet.value import Value
+from fleet.waiver import Triage, Waiver
+from sources.errors import SourceError
+from sources.yaml_file import FileError, read_mapping, validated
+
+V = TypeVar("V", bound=Value)
+_SUFFIXES = frozenset({".yaml", ".yml"})
+_MARK = "invented"
+"""Marks fixtures of tests: digests and exceptions that nobody made."""
+
+
+class Adopted(Value):
+    """An identity that runs in the environment by a reviewed decision."""
+
+    name: str
+    identity: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+
+
+class Environment(Value):
+    """What an environment's folder says."""
+
+    waivers: tuple[Waiver, ...] = ()
+    triage: tuple[Triage, ...] = ()
+    images: tuple[ImageRecord, ...] = ()
+    adopted: tuple[Adopted, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One entry of a file and where it stands."""
+
+    path: Path
+    pointer: str
+    content: dict[str, object]
+
+
+def read(folder: Path, *, allow_invented: bool = False) -> Environment:
+    """The environment of a folder; parts that are not there are empty, and so is a folder that is not there.
+
+    ``allow_invented`` lets tests read entries marked ``invented: true``; everywhere else they are refused.
+
+    Raises:
+        SourceError: a file that can't be read, a wrong field with its pointer, a name that two entries share.
+    """
+    waivers = _named(folder / "waivers", Waiver, allow_invented=allow_invented)
+    triage = _named(folder / "triage", Triage, allow_invented=allow_invented)
+    images = _listed(folder / "images.yaml", ImageRecord, allow_invented=allow_invented)
+    adopted = _listed(folder / "adopted.yaml", Adopted, allow_invented=allow_invented)
+    return Environment(waivers=waivers, triage=triage, images=images, adopted=adopted)
+
+
+def _named(folder: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...]:
+    paths = sorted(path for path in folder.glob("*") if path.suffix in _SUFFIXES and not path.name.startswith("."))
+    taken: dict[object, Path] = {}
+    values = []
+    for path in paths:
+        for entry in _entries(path, folder.name, allow_invented=allow_invented):
+            content = entry.content if entry.pointer else {"name": path.stem} | entry.content
+            values.append(validated(model, content, source=str(path), pointer=entry.pointer))
+            name = content["name"]
+            if name in taken:
+                raise SourceError(f"{path}: the name '{name}' is taken by {taken[name]}; names are ids")
+            taken[name] = path
+    return tuple(values)
+
+
+def _listed(path: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...]:
+    if not path.exists():
+        return ()
+    entries = list(_entries(path, path.stem, allow_invented=allow_invented))
+    if any(not entry.pointer for entry in entries):
+        raise FileError(str(path), (Problem("", f"expected a list under '{path.stem}'"),))
+    return tuple(validated(model, entry.content, source=str(path), pointer=entry.pointer) for entry in entries)
+
+
+def _entries(path: Path, key: str, *, allow_invented: bool) -> Iterator[_Entry]:
+    document = read_mapping(path)
+    _check_mark(document, path, "", allow_invented=allow_invented)
+    content = {name: value for name, value in document.items() if name != _MARK}
+    if key not in content:
+        yield _Entry(path, "", content)
+        return
+    listed = content.pop(key)
+    if content:
+        raise FileError(str(path), (Problem(f"/{next(iter(content))}", f"a file with '{key}' has no other key"),))
+    if not isinstance(listed, list):
+        raise FileError(str(path), (Problem(f"/{key}", f"expected a list, found {type(listed).__name__}"),))
+    for index, item in enumerate(listed):
+        pointer = f"/{key}/{index}"
+        if not isinstance(item, dict):
+            raise FileError(str(path), (Problem(pointer, f"expected a mapping, found {type(item).__name__}"),))
+        _check_mark(item, path, pointer, allow_invented=allow_invented)
+        yield _Entry(path, pointer, {str(name): value for name, value in item.items() if name != _MARK})
+
+
+def _check_mark(content: dict[str, object], path: Path, pointer: str, *, allow_invented: bool) -> None:
+    mark = content.get(_MARK, False)
+    if not isinstance(mark, bool):
+        raise FileError(str(path), (Problem(f"{pointer}/{_MARK}", "expected true or false"),))
+    if mark and not allow_invented:
+        message = "invented entries are for tests alone; write down what was really decided, or remove them"
+        raise FileError(str(path), (Problem(f"{pointer}/{_MARK}", message),))
