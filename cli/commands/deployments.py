@@ -1,0 +1,170 @@
+"""``enginehouse deployments``: what runs, whether it still keeps the rules, and changes to it."""
+
+import difflib
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption
+from cli.exits import CommandError, Exit, UsageError
+from cli.manifests import read_manifest
+from cli.output import Format, Output, emit, table, tell
+from fleet.manifest import PinnedManifest
+
+app = typer.Typer(no_args_is_help=True, help="Deployments: list, get, apply, diff, accept, delete.")
+Name = Annotated[str, typer.Argument(help="The deployment's name.")]
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Pinned manifests.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Why; it stands in the audit log.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@app.command("list")
+def list_deployments(
+    server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
+) -> None:
+    """List deployments with their engine, phase and whether they keep the rules."""
+    items = list(Api.connect(server, token, profile).every("/v1/deployments"))
+    emit({"items": items}, output=output, rows=[_row(item) for item in items], names=[_name(item) for item in items])
+
+
+@app.command()
+def get(
+    name: Name,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Show one deployment with its conditions, residuals and proposal."""
+    item = Api.connect(server, token, profile).get(f"/v1/deployments/{name}")
+    emit(item, output=output, rows=[_row(item)], names=[_name(item)])
+    if output is Format.TABLE:
+        status = item.get("status") or {}
+        table(_conditions(item), title="conditions")
+        if status.get("proposal"):
+            tell(f"proposal: {status['proposal'].get('reason')}; take it with 'enginehouse deployments accept {name}'")
+
+
+@app.command()
+def apply(
+    files: Files,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Review only; store nothing.")] = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Create or replace deployments from pinned manifests; exit 3 if the rules refuse one."""
+    api = Api.connect(server, token, profile)
+    applied = []
+    for manifest in [_pinned(path) for path in files]:
+        path = f"/v1/deployments/{manifest.name}"
+        found = api.find(path)
+        body = manifest.model_dump(mode="json", exclude_none=True)
+        applied.append(api.put(path, body, etag=found[1] if found else None, dry_run=dry_run))
+    emit({"items": applied}, output=output, rows=[_row(i) for i in applied], names=[_name(i) for i in applied])
+
+
+@app.command()
+def diff(files: Files, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None) -> None:
+    """Show what 'apply' would change; exit 0 with or without a difference."""
+    api = Api.connect(server, token, profile)
+    for manifest in [_pinned(path) for path in files]:
+        found = api.find(f"/v1/deployments/{manifest.name}")
+        before = _lines(found[0]) if found else []
+        after = _lines(manifest.model_dump(mode="json", exclude_none=True))
+        changes = list(difflib.unified_diff(before, after, f"server/{manifest.name}", f"file/{manifest.name}", n=2))
+        sys.stdout.writelines(changes)
+        if not changes:
+            tell(f"{manifest.name}: no difference")
+
+
+@app.command()
+def accept(
+    name: Name,
+    yes: Yes = False,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Take the pin that the control plane proposes after an advisory."""
+    api = Api.connect(server, token, profile)
+    item, etag = api.get_with_etag(f"/v1/deployments/{name}")
+    proposal = (item.get("status") or {}).get("proposal")
+    if not proposal:
+        raise CommandError(f"{name} has no proposal; nothing to accept", Exit.NOT_FOUND_OR_CONFLICT)
+    tell(f"{name}: {proposal.get('reason')}")
+    _confirm(yes, f"Roll {name} to the proposed pin?")
+    changed = api.put(f"/v1/deployments/{name}", proposal["manifest"], etag=etag)
+    emit(changed, output=output, rows=[_row(changed)], names=[_name(changed)])
+
+
+@app.command()
+def delete(
+    name: Name,
+    yes: Yes = False,
+    reason: Reason = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Drain and remove a deployment."""
+    api = Api.connect(server, token, profile)
+    _, etag = api.get_with_etag(f"/v1/deployments/{name}")
+    _confirm(yes, f"Drain and remove {name}?")
+    api.delete(f"/v1/deployments/{name}", etag=etag, reason=reason)
+    tell(f"{name} is being drained and removed")
+
+
+def _confirm(yes: bool, question: str) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(f"{question} Nobody can answer here; give --yes")
+    if not typer.confirm(question, err=True):
+        raise CommandError("nothing was changed")
+
+
+def _pinned(path: Path) -> PinnedManifest:
+    manifest = read_manifest(path)
+    if not isinstance(manifest, PinnedManifest):
+        raise UsageError(f"{path} is not pinned; run 'enginehouse pin --write {path}' and apply the pinned file")
+    return manifest
+
+
+def _lines(document: Document) -> list[str]:
+    import json
+
+    plain = {key: document[key] for key in ("metadata", "spec") if key in document}
+    plain["metadata"] = {key: plain["metadata"].get(key) for key in ("name", "labels")}
+    return [line + "\n" for line in json.dumps(plain, indent=1, sort_keys=True).splitlines()]
+
+
+def _name(item: Document) -> str:
+    return str(item["metadata"]["name"])
+
+
+def _row(item: Document) -> dict[str, object]:
+    spec: dict[str, Any] = item["spec"]
+    status: dict[str, Any] = item.get("status") or {}
+    engine = spec.get("engine") or spec.get("hosted") or {}
+    compliant = next((c["status"] for c in status.get("conditions", []) if c["type"] == "Compliant"), None)
+    return {
+        "name": _name(item),
+        "model": spec["model"]["id"],
+        "engine": f"{engine.get('name')} {engine.get('version') or ''}".strip(),
+        "phase": status.get("phase"),
+        "compliant": compliant,
+        "identity": status.get("identity"),
+        "proposal": "yes" if status.get("proposal") else None,
+    }
+
+
+def _conditions(item: Document) -> list[dict[str, object]]:
+    conditions = (item.get("status") or {}).get("conditions", [])
+    return [
+        {key: c.get(key) for key in ("type", "status", "reason", "message", "lastTransitionTime")} for c in conditions
+    ]

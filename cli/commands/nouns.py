@@ -1,0 +1,192 @@
+"""Small nouns of the admin API: tenants, keys, waivers and triage, each with list, create and delete."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption
+from cli.output import Format, Output, emit, tell
+
+tenants = typer.Typer(no_args_is_help=True, help="Tenants of the gateway.")
+keys = typer.Typer(no_args_is_help=True, help="API keys of tenants; a key is shown once.")
+waivers = typer.Typer(no_args_is_help=True, help="Exceptions with an owner and an end.")
+triage = typer.Typer(no_args_is_help=True, help="People's word on advisories that data leaves open.")
+Name = Annotated[str, typer.Argument(help="Its name.")]
+Owner = Annotated[str, typer.Option("--owner", help="Who answers for it.")]
+Reason = Annotated[str, typer.Option("--reason", help="Why.")]
+Expires = Annotated[datetime, typer.Option("--expires", formats=["%Y-%m-%d"], help="The last day on which it holds.")]
+
+
+def _list(path: str, api: Api, output: Format) -> None:
+    items = list(api.every(path))
+    emit({"items": items}, output=output, rows=[_row(item) for item in items], names=[_name(item) for item in items])
+
+
+def _row(item: Document) -> dict[str, object]:
+    return {"name": _name(item), **{key: value for key, value in item.get("spec", {}).items() if key != "name"}}
+
+
+def _name(item: Document) -> str:
+    return str(item["metadata"]["name"])
+
+
+def _create(path: str, kind: str, name: str, spec: Document, api: Api, output: Format) -> Document:
+    body = {"apiVersion": "enginehouse.dev/v1", "kind": kind, "metadata": {"name": name}, "spec": spec}
+    found = api.find(path)
+    created = api.put(path, body, etag=found[1] if found else None)
+    emit(created, output=output, rows=[_row(created)], names=[name])
+    return created
+
+
+def _delete(path: str, api: Api) -> None:
+    _, etag = api.get_with_etag(path)
+    api.delete(path, etag=etag)
+    tell(f"{path.rsplit('/', 1)[-1]} removed")
+
+
+@tenants.command("list")
+def list_tenants(
+    server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
+) -> None:
+    """List tenants."""
+    _list("/v1/tenants", Api.connect(server, token, profile), output)
+
+
+@tenants.command("create")
+def create_tenant(
+    name: Name,
+    tokens_per_minute: Annotated[int | None, typer.Option(help="Token budget; none = no limit.")] = None,
+    requests_per_minute: Annotated[int | None, typer.Option(help="Request budget; none = no limit.")] = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Create or change a tenant."""
+    limits = {"tokens_per_minute": tokens_per_minute, "requests_per_minute": requests_per_minute}
+    spec = {key: value for key, value in limits.items() if value is not None}
+    _create(f"/v1/tenants/{name}", "Tenant", name, spec, Api.connect(server, token, profile), output)
+
+
+@tenants.command("delete")
+def delete_tenant(
+    name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
+) -> None:
+    """Remove a tenant and its keys."""
+    _delete(f"/v1/tenants/{name}", Api.connect(server, token, profile))
+
+
+@keys.command("list")
+def list_keys(
+    server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
+) -> None:
+    """List keys by id, tenant and prefix; a key itself is never shown again."""
+    _list("/v1/keys", Api.connect(server, token, profile), output)
+
+
+@keys.command("create")
+def create_key(
+    tenant: Annotated[str, typer.Argument(help="The tenant that the key is for.")],
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Create a key for a tenant and show it once."""
+    created = Api.connect(server, token, profile).post("/v1/keys", {"tenant": tenant})
+    emit(created, output=output, rows=[{"key": created.get("key"), "tenant": tenant}], names=[str(created.get("key"))])
+    tell("the key is shown this once; store it now")
+
+
+@keys.command("delete")
+def delete_key(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as 'keys list' shows it.")],
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+) -> None:
+    """Revoke a key."""
+    _delete(f"/v1/keys/{key_id}", Api.connect(server, token, profile))
+
+
+@waivers.command("list")
+def list_waivers(
+    server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
+) -> None:
+    """List waivers."""
+    _list("/v1/waivers", Api.connect(server, token, profile), output)
+
+
+@waivers.command("create")
+def create_waiver(
+    name: Name,
+    identity: Annotated[str, typer.Option("--identity", help="The 32 hex digits of the pinned manifest.")],
+    owner: Owner,
+    reason: Reason,
+    expires: Expires,
+    advisory: Annotated[str | None, typer.Option("--advisory", help="The advisory that it waives.")] = None,
+    rule: Annotated[str | None, typer.Option("--rule", help="The rule that it waives.")] = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Waive one advisory or one rule for one identity."""
+    spec = {"identity": identity, "owner": owner, "reason": reason, "expires": expires.date().isoformat()}
+    spec |= {key: value for key, value in (("advisory", advisory), ("rule", rule)) if value}
+    _create(f"/v1/waivers/{name}", "Waiver", name, spec, Api.connect(server, token, profile), output)
+
+
+@waivers.command("delete")
+def delete_waiver(
+    name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
+) -> None:
+    """End a waiver."""
+    _delete(f"/v1/waivers/{name}", Api.connect(server, token, profile))
+
+
+@triage.command("list")
+def list_triage(
+    server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
+) -> None:
+    """List triage entries."""
+    _list("/v1/triage", Api.connect(server, token, profile), output)
+
+
+@triage.command("create")
+def create_triage(
+    name: Name,
+    package: Annotated[str, typer.Option("--package", help="The package that it is about.")],
+    advisory: Annotated[str, typer.Option("--advisory", help="The advisory that it is about.")],
+    status: Annotated[str, typer.Option("--status", help="fixed, not_affected or accepted.")],
+    owner: Owner,
+    reason: Reason,
+    reference: Annotated[str, typer.Option("--reference", help="Where the finding can be read.")],
+    expires: Expires,
+    version: Annotated[list[str] | None, typer.Option("--version", help="Versions it holds for; default: all.")] = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Write down what a person found out about a residual."""
+    spec: Document = {
+        "package": package,
+        "advisory": advisory,
+        "status": status,
+        "owner": owner,
+        "reason": reason,
+        "reference": reference,
+        "expires": expires.date().isoformat(),
+        "versions": version or [],
+    }
+    _create(f"/v1/triage/{name}", "Triage", name, spec, Api.connect(server, token, profile), output)
+
+
+@triage.command("delete")
+def delete_triage(
+    name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
+) -> None:
+    """Remove a triage entry."""
+    _delete(f"/v1/triage/{name}", Api.connect(server, token, profile))

@@ -1,0 +1,54 @@
+"""Which server a command talks to: options, then environment variables, then a profile in the config file."""
+
+import os
+import tomllib
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cli.exits import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A server and the token for it."""
+
+    server: str
+    token: str | None = field(default=None, repr=False)
+
+
+def config_file() -> Path:
+    """``$XDG_CONFIG_HOME/enginehouse/config.toml``, by default below ``~/.config``."""
+    base = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    return Path(base) / "enginehouse" / "config.toml"
+
+
+def profile(server: str | None, token: str | None, name: str | None = None) -> Profile:
+    """The server and token to use.
+
+    Raises:
+        UsageError: no server is known, or the config file can't be read.
+    """
+    stored = _stored(config_file(), name)
+    url = server or os.environ.get("ENGINEHOUSE_SERVER") or stored.get("server")
+    if not url:
+        raise UsageError(
+            "no server: give --server URL, set ENGINEHOUSE_SERVER, or start one with 'enginehouse local up'"
+        )
+    if not url.startswith(("http://", "https://")):
+        raise UsageError(f"--server '{url}' is not a URL; write for example http://127.0.0.1:8080")
+    return Profile(url.rstrip("/"), token or os.environ.get("ENGINEHOUSE_TOKEN") or stored.get("token"))
+
+
+def _stored(path: Path, name: str | None) -> dict[str, str]:
+    try:
+        document = tomllib.loads(path.read_text())
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} can't be read: {error}") from None
+    profiles = document.get("profiles", {})
+    chosen = name or os.environ.get("ENGINEHOUSE_PROFILE") or document.get("profile", "default")
+    found = profiles.get(chosen)
+    if found is None and name is not None:
+        raise UsageError(f"--profile {name} is not in {path}; it has {', '.join(profiles) or 'none'}")
+    return {key: str(value) for key, value in (found or {}).items()}
