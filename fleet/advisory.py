@@ -5,6 +5,7 @@ A record keeps facts only (ids, ranges, versions, ratings, dates, references); p
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
 from packaging.utils import canonicalize_name
@@ -108,7 +109,7 @@ class Advisory(Value):
         """The id that people know: CVE first, then GHSA, then the source's own."""
         return self.all_ids[0]
 
-    @property
+    @cached_property
     def all_ids(self) -> tuple[str, ...]:
         """Every id and alias, CVE first."""
         return tuple(sorted({name for record in self.records for name in record.ids}, key=id_preference))
@@ -118,7 +119,7 @@ class Advisory(Value):
         """The other names of :attr:`id`."""
         return self.all_ids[1:]
 
-    @property
+    @cached_property
     def is_malware(self) -> bool:
         """Whether any source calls it a malicious release."""
         return any(record.is_malware for record in self.records)

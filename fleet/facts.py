@@ -10,7 +10,7 @@ from pydantic import Field
 from fleet.advisory import Advisory, normalised_package
 from fleet.canonical import digest
 from fleet.images import ImageRecord
-from fleet.matching import Match, match
+from fleet.matching import Match, Result, match, worst_first
 from fleet.policy import Policy
 from fleet.value import Value
 from fleet.versions import PublishedVersions, parse_version
@@ -66,6 +66,10 @@ class AdvisoryData(Value):
     def _matches(self) -> dict[tuple[str, str], tuple[Match, ...]]:
         return {}
 
+    @cached_property
+    def _live(self) -> dict[tuple[str, str], tuple[Match, ...]]:
+        return {}
+
     def published_versions(self, package: str) -> PublishedVersions | None:
         """What the index has of a package, or ``None`` when the data does not know."""
         return self._published.get(normalised_package(package))
@@ -87,6 +91,14 @@ class AdvisoryData(Value):
             version = parse_version(raw_version)
             self._matches[key] = tuple(match(item, name, version, raw_version) for item in self.advisories_for(name))
         return self._matches[key]
+
+    def live_matches(self, package: str, raw_version: str) -> tuple[Match, ...]:
+        """The matches that are not ``not_affected``, worst first."""
+        key = (normalised_package(package), raw_version)
+        if key not in self._live:
+            found = (item for item in self.matches(*key) if item.result is not Result.NOT_AFFECTED)
+            self._live[key] = tuple(sorted(found, key=worst_first))
+        return self._live[key]
 
     def why_unknown(self, package: str) -> str | None:
         """Why nothing can be said about a package, or ``None`` when its records were read in full."""

@@ -13,7 +13,7 @@ from packaging.version import Version
 
 from fleet.advisory import Advisory, AffectedPackage, AffectedRange, Event, EventKind, Record
 from fleet.codepath import CodePath
-from fleet.severity import Severity
+from fleet.severity import Severity, sorting_rank
 from fleet.versions import is_unreleased_build, parse_version, public
 
 
@@ -28,7 +28,10 @@ class Result(StrEnum):
     @property
     def strictness(self) -> int:
         """3 for affected down to 0 for not affected."""
-        return len(Result) - 1 - list(Result).index(self)
+        return _STRICTNESS[self]
+
+
+_STRICTNESS = {result: strictness for strictness, result in enumerate(reversed(Result))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,11 @@ class Match:
     def sources_disagree(self) -> bool:
         """Whether the records give more than one result."""
         return len({answer.result for _, answer in self.by_source}) > 1
+
+
+def worst_first(match: Match) -> tuple[int, int, str]:
+    """Sort key: strictest result, then highest severity, then id."""
+    return (-match.result.strictness, -sorting_rank(match.severity), match.advisory.id)
 
 
 def match(advisory: Advisory, package: str, version: Version | None, raw: str) -> Match:

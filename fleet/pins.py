@@ -4,7 +4,7 @@ The floor of (engine, path) is the smallest published version such that it and e
 acceptable. Where none is, the path is closed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from packaging.version import Version
@@ -13,7 +13,7 @@ from fleet.codepath import KNOWN_PATHS, CodePath
 from fleet.facts import AdvisoryData
 from fleet.matching import Match, Result
 from fleet.policy import Policy
-from fleet.verdict import is_reachable, worst_first
+from fleet.verdict import is_reachable
 from fleet.versions import is_final
 
 
@@ -72,8 +72,8 @@ def refusing_matches(
     data: AdvisoryData, package: str, version: str, policy: Policy, paths: frozenset[CodePath] | None
 ) -> tuple[Match, ...]:
     """The matches that refuse a version when these paths are switched on (``None`` = all), worst first."""
-    found = (match for match in data.matches(package, version) if refuses_version(match, policy))
-    return tuple(sorted((match for match in found if is_reachable(match, paths)), key=worst_first))
+    found = (match for match in data.live_matches(package, version) if refuses_version(match, policy))
+    return tuple(match for match in found if is_reachable(match, paths))
 
 
 def engine_pins(data: AdvisoryData, package: str, policy: Policy) -> EnginePins:
@@ -88,7 +88,7 @@ def engine_pins(data: AdvisoryData, package: str, policy: Policy) -> EnginePins:
         return EnginePins(package, tuple(PathPin(path, Closed(reason), ()) for path in KNOWN_PATHS), None, reason)
     versions = published.ascending
     pins = tuple(_path_pin(data, package, policy, versions, path) for path in _paths(data, package))
-    recommended = newest_acceptable(data, package, policy, versions, paths=None)
+    recommended = newest_acceptable(data, package, policy, paths=None)
     reason = (
         "newest published version without a refusing record" if recommended else "every published version is refused"
     )
@@ -96,16 +96,11 @@ def engine_pins(data: AdvisoryData, package: str, policy: Policy) -> EnginePins:
 
 
 def newest_acceptable(
-    data: AdvisoryData,
-    package: str,
-    policy: Policy,
-    versions: Iterable[Version],
-    *,
-    paths: frozenset[CodePath] | None,
+    data: AdvisoryData, package: str, policy: Policy, *, paths: frozenset[CodePath] | None
 ) -> str | None:
-    """The newest version that nothing refuses; a pre-release only when no final version is acceptable."""
-    newest_first = sorted(versions, key=lambda version: (is_final(version), version), reverse=True)
-    names = (str(version) for version in newest_first)
+    """The newest published version that nothing refuses; a pre-release only when no final version is acceptable."""
+    published = data.published_versions(package)
+    names = map(str, published.newest_first if published else ())
     return next((name for name in names if not refusing_matches(data, package, name, policy, paths)), None)
 
 

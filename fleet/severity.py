@@ -16,7 +16,10 @@ class Severity(StrEnum):
     @property
     def rank(self) -> int:
         """0 for none up to 4 for critical."""
-        return list(Severity).index(self)
+        return _RANKS[self]
+
+
+_RANKS = {severity: rank for rank, severity in enumerate(Severity)}
 
 
 def severity_of_score(score: float) -> Severity:

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from fleet.codepath import ALWAYS_EXPOSED, CodePath
 from fleet.facts import AdvisoryData
 from fleet.matching import Match, Result
-from fleet.severity import sorting_rank
 from fleet.versions import parse_version
 
 
@@ -27,7 +26,7 @@ class Verdict:
 
 def check(data: AdvisoryData, package: str, version: str, paths: frozenset[CodePath] | None = None) -> Verdict:
     """Judge a version; ``paths`` are those switched on besides the always exposed ones, ``None`` = all."""
-    found = [match for match in data.matches(package, version) if match.result is not Result.NOT_AFFECTED]
+    found = data.live_matches(package, version)
     reachable = [match for match in found if is_reachable(match, paths)]
     suppressed = [match for match in found if not is_reachable(match, paths)]
     result, reason = _verdict(data, package, version, reachable)
@@ -38,8 +37,8 @@ def check(data: AdvisoryData, package: str, version: str, paths: frozenset[CodeP
         published=data.is_published(package, parsed) if parsed else _spelling_is_published(data, package),
         result=result,
         reason=reason,
-        matches=tuple(sorted(reachable, key=worst_first)),
-        suppressed=tuple(sorted(suppressed, key=worst_first)),
+        matches=tuple(reachable),
+        suppressed=tuple(suppressed),
     )
 
 
@@ -48,11 +47,6 @@ def is_reachable(match: Match, paths: frozenset[CodePath] | None) -> bool:
     if paths is None or match.advisory.is_malware or not match.paths:
         return True
     return not match.paths.isdisjoint(paths | ALWAYS_EXPOSED)
-
-
-def worst_first(match: Match) -> tuple[int, int, str]:
-    """Sort key: strictest result, then highest severity, then id."""
-    return (-match.result.strictness, -sorting_rank(match.severity), match.advisory.id)
 
 
 def _verdict(data: AdvisoryData, package: str, version: str, reachable: list[Match]) -> tuple[Result, str]:

@@ -6,6 +6,7 @@ pre-releases of an excluded bound, which would clear a vulnerable release candid
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -56,6 +57,8 @@ class PublishedVersions:
     """What an index has of one package, in ascending order and without yanked versions."""
 
     ascending: tuple[Version, ...]
+    newest_first: tuple[Version, ...]
+    """Final versions from the newest down, then pre-releases from the newest down: the order to choose in."""
     retrieved: str
     """The day on which the index was read, ISO 8601."""
 
@@ -63,11 +66,14 @@ class PublishedVersions:
     def read(cls, raw: Iterable[str], *, retrieved: str) -> "PublishedVersions":
         """Sort what an index lists; a spelling that is not a version is left out, since nobody can pin it."""
         parsed = {version for version in map(parse_version, raw) if version is not None}
-        return cls(ascending=tuple(sorted(parsed)), retrieved=retrieved)
+        preferred = sorted(parsed, key=lambda version: (is_final(version), version), reverse=True)
+        return cls(ascending=tuple(sorted(parsed)), newest_first=tuple(preferred), retrieved=retrieved)
 
     def has(self, version: Version) -> bool:
         """Whether the public part of a version was published."""
-        return public(version) in self.ascending
+        wanted = public(version)
+        place = bisect_left(self.ascending, wanted)
+        return place < len(self.ascending) and self.ascending[place] == wanted
 
     def finals_above(self, version: Version) -> tuple[Version, ...]:
         """Published final versions that are newer, ascending."""

@@ -11,9 +11,9 @@ from fleet.codepath import Exposure
 from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
 from fleet.manifest import AnyManifest, Manifest, PinnedManifest
-from fleet.matching import Match, Result
+from fleet.matching import Match
+from fleet.pins import newest_acceptable
 from fleet.spec import EngineChoice, EngineName
-from fleet.verdict import worst_first
 from fleet.versions import parse_version
 from fleet.violation import Enforcement, Violation
 
@@ -107,13 +107,19 @@ class Case:
         """Every match that is not ``not_affected``, worst first."""
         if self.release is None:
             return ()
-        found = self.facts.data.matches(self.release.package, self.release.raw)
-        return tuple(sorted((item for item in found if item.result is not Result.NOT_AFFECTED), key=worst_first))
+        return self.facts.data.live_matches(self.release.package, self.release.raw)
 
     @cached_property
     def exposed(self) -> tuple[Match, ...]:
         """The live matches that can be reached; malware always can."""
         return tuple(item for item in self.live if item.advisory.is_malware or self.exposure.reaches(item.paths))
+
+    @cached_property
+    def acceptable_version(self) -> str | None:
+        """The newest published version of the engine that no record refuses on the exposed paths."""
+        if self.release is None:
+            return None
+        return newest_acceptable(self.facts.data, self.release.package, self.facts.policy, paths=self.exposure.paths)
 
     @cached_property
     def unreachable(self) -> tuple[Match, ...]:

@@ -1,7 +1,6 @@
 """What would be right instead of a refused version: the published version to take, and the fix of a record."""
 
 from fleet.matching import Match
-from fleet.pins import newest_acceptable
 from fleet.rules.case import Case
 from fleet.versions import parse_version
 
@@ -9,15 +8,14 @@ from fleet.versions import parse_version
 def acceptable_version(case: Case) -> str:
     """The newest published version that no record refuses on the exposed paths, as a sentence."""
     release = case.release
-    published = case.facts.data.published_versions(release.package) if release else None
-    if release is None or published is None:
+    if release is None or case.facts.data.published_versions(release.package) is None:
         return "take a version that is published"
-    found = newest_acceptable(
-        case.facts.data, release.package, case.facts.policy, published.ascending, paths=case.exposure.paths
-    )
-    if found is None:
+    if case.acceptable_version is None:
         return f"no published version of {release.engine} is acceptable on the exposed paths; take another engine"
-    return f"take {release.engine} {found}, the newest published version that no record refuses on these paths"
+    return (
+        f"take {release.engine} {case.acceptable_version}, the newest published version that no record refuses on "
+        "these paths"
+    )
 
 
 def beyond(case: Case, match: Match) -> str:

@@ -42,7 +42,7 @@ def waiver_valid(case: Case) -> Iterator[Violation]:
 
 
 def _own(case: Case) -> list[Waiver]:
-    if case.identity is None or not case.facts.waivers:
+    if not case.facts.waivers or case.identity is None:
         return []
     own = (waiver for waiver in case.facts.waivers if waiver.identity == case.identity)
     return sorted(own, key=lambda waiver: waiver.name)
