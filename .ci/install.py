@@ -10,7 +10,7 @@ what a person with an old one sees.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import os
 import subprocess
 import sys
@@ -122,14 +122,19 @@ def install_uv() -> tuple[Path, dict[str, str]]:
 
 
 def install_environment(uv: Path, environment: Mapping[str, str]) -> None:
-    """The locked environment and this project in `.venv`."""
+    """The locked environment and this project in `.venv`; a lock that is installed already is left alone."""
     python = ROOT / ".venv" / "bin" / "python"
+    stamp = ROOT / ".venv" / ".installed"
     target = ("--python", python)
+    digest = hashlib.sha256((ROOT / ENVIRONMENT_LOCK).read_bytes()).hexdigest()
     if not python.exists():
         run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, ".venv", environment=environment)
-    run(uv, "pip", "sync", "--quiet", *target, "--require-hashes", ENVIRONMENT_LOCK, environment=environment)
+    if not stamp.exists() or stamp.read_text(encoding="utf-8").strip() != digest:
+        print("installing the locked environment into .venv ...", flush=True)
+        run(uv, "pip", "sync", "--quiet", *target, "--require-hashes", ENVIRONMENT_LOCK, environment=environment)
     editable = ("--no-deps", "--no-build-isolation", "--offline", "--editable", ".")
     run(uv, "pip", "install", "--quiet", *target, *editable, environment=environment)
+    stamp.write_text(digest + "\n", encoding="utf-8")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -140,10 +145,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     try:
         uv, environment = install_uv()
-        if "--print-environment" in arguments:
-            print(json.dumps({k: v for k, v in environment.items() if os.environ.get(k) != v}, indent=2))
-        elif "--uv-only" not in arguments:
-            print("installing the locked environment into .venv ...", flush=True)
+        if "--uv-only" not in arguments:
             install_environment(uv, environment)
     except InstallError as error:
         print(f"make install stopped: {error}", file=sys.stderr)

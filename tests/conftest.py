@@ -1,13 +1,16 @@
 """What every test shares: where the checkout is, and how hypothesis behaves."""
 
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No deadline: a busy machine is not a bug. The database of examples stays inside the ignored cache.
+# No deadline: a busy machine is not a bug. CI tries the same examples each time, so that a change is judged by itself;
+# everyone else tries new ones.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("house")
+settings.register_profile("ci", settings.get_profile("house"), derandomize=True, database=None)
+settings.load_profile("ci" if os.environ.get("CI") else "house")
 
 ROOT = Path(__file__).resolve().parent.parent
 
