@@ -29,40 +29,44 @@ def advisory_data(folders: list[Path] | None) -> AdvisoryData:
     """Advisories from folders, else from the bundled snapshot; says on stderr what could not be read.
 
     Raises:
-        UsageError: a folder that does not exist.
+        UsageError: a folder that does not exist or can't be listed.
     """
-    from sources import osv_folder, snapshot
-
-    if not folders:
-        return snapshot.bundled()
-    missing = [folder for folder in folders if not folder.exists()]
-    if missing:
-        raise UsageError(f"--data {missing[0]}: no such file or folder; give a folder of OSV JSON files")
-    data = osv_folder.read(folders, retrieved=today())
-    for item in data.quarantined:
-        tell(f"quarantined {item.source}: {item.reason}")
-    return data
-
-
-def facts(environment: str, folders: list[Path] | None, policy: Path | None, catalogue_digest: str) -> Facts:
-    """The facts of an environment, from its files and the advisories at hand."""
     from sources import facts as reading
     from sources.errors import SourceError
 
     try:
-        return reading.load(
-            environment,
-            today=today(),
-            data=advisory_data(folders),
-            policy=policy,
-            catalogue_digest=catalogue_digest,
+        data = reading.advisory_data(folders or [], today=today())
+    except SourceError as error:
+        raise UsageError(str(error)) from None
+    _tell_quarantined(data)
+    return data
+
+
+def facts(environment: str, folders: list[Path] | None, policy: Path | None, catalogue_digest: str) -> Facts:
+    """The facts of an environment, from its files and the advisories at hand.
+
+    Raises:
+        UsageError: a file that can't be read, or an environment that the policy does not name.
+    """
+    from sources import facts as reading
+    from sources.errors import SourceError
+
+    try:
+        found = reading.load(
+            environment, today=today(), data_dirs=folders or [], policy=policy, catalogue_digest=catalogue_digest
         )
     except SourceError as error:
         raise UsageError(str(error)) from None
+    _tell_quarantined(found.data)
+    return found
 
 
 def where_from(found: Facts | AdvisoryData) -> str:
     """One line that says which facts an answer stands on."""
     data = found.data if isinstance(found, Facts) else found
-    digest = found.digest
-    return f"facts {digest[:19]} as of {data.as_of or 'unknown'} from {data.source or 'unknown'}"
+    return f"facts {found.digest[:19]} as of {data.as_of or 'unknown'} from {data.source or 'unknown'}"
+
+
+def _tell_quarantined(data: AdvisoryData) -> None:
+    for item in data.quarantined:
+        tell(f"quarantined {item.source}: {item.reason}")
