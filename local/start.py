@@ -1,0 +1,141 @@
+"""Opens a local fleet in a state folder and ends it again, whatever happens in between."""
+
+import contextlib
+import json
+import os
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fleet.value import Value
+from local import down, ports, record, settings, tokens
+from local.errors import LocalFleetError
+from local.layout import Layout
+from local.lock import held
+from local.programs import EngineKind, Programs, find
+from local.settings import Ports
+from local.stop_request import Interrupted, StopRequest
+from local.supervisor import Supervisor, Tell
+
+
+class Wishes(Value):
+    """What the person asked for."""
+
+    engine: EngineKind = "simulated"
+    gateway_port: int | None = None
+    """``None`` = the one of the last time if it is free, else any."""
+    api_port: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningFleet:
+    """A fleet whose every room answers."""
+
+    layout: Layout
+    programs: Programs
+    ports: Ports
+    supervisor: Supervisor
+    operator_token: str
+    environment: Mapping[str, str]
+
+    @property
+    def urls(self) -> dict[str, str]:
+        """Where people and programs reach it."""
+        return settings.urls(self.ports)
+
+    def admin_token(self) -> str | None:
+        """The first token of the person, once; ``None`` = it was given out before."""
+        given = self.layout.token("admin.given")
+        if given.exists():
+            return None
+        token = tokens.issue(self.layout, self.programs, "admin", "security-admin", environment=self.environment)
+        record.write_text(given, "shown once; only its hash is kept, in the control plane's database\n")
+        return token
+
+
+@contextlib.contextmanager
+def opened(
+    layout: Layout,
+    wishes: Wishes,
+    *,
+    python: str,
+    environment: Mapping[str, str],
+    stop: StopRequest,
+    tell: Tell,
+) -> Iterator[RunningFleet]:
+    """A running fleet inside, nothing of it afterwards.
+
+    Raises:
+        LocalFleetError: the folder is in use or unusable, a program is missing, a room did not start or did not end.
+        Interrupted: somebody asked to end while it started.
+    """
+    programs = find(python, wishes.engine, environment=environment)
+    layout.create()
+    with held(layout.lock):
+        _end_leftovers(layout, tell)
+        chosen = choose_ports(layout, wishes, chance=random.Random())  # noqa: S311 - a port is no secret
+        settings.write_settings(layout, chosen, programs)
+        tokens.issue_once(layout, programs, "gateway", "reader", environment=environment)
+        operator, _ = tokens.issue_once(layout, programs, "operator", "operator", environment=environment)
+        supervisor = Supervisor(
+            settings.rooms(layout, chosen, programs),
+            layout,
+            urls=settings.urls(chosen),
+            environment=environment,
+            own_pid=os.getpid(),
+            stop=stop,
+            tell=tell,
+        )
+        with ended_afterwards(supervisor, stop):
+            yield RunningFleet(layout, programs, chosen, supervisor, operator, environment)
+
+
+@contextlib.contextmanager
+def ended_afterwards(supervisor: Supervisor, stop: StopRequest) -> Iterator[None]:
+    """Start the supervisor's rooms, and end them on every way out."""
+    try:
+        if not supervisor.start():
+            raise Interrupted(stop.signum or 0)
+        yield
+    finally:
+        left = supervisor.end()
+        if left:
+            raise LocalFleetError("; ".join(left))
+
+
+def choose_ports(layout: Layout, wishes: Wishes, *, chance: random.Random) -> Ports:
+    """Wished ports, else those of the last time where they are free, else any free ones."""
+    before = _remembered(layout)
+    keys = ("api", "api_metrics", "gateway", "gateway_metrics", "envoy_admin")
+    wished = {"api": wishes.api_port, "gateway": wishes.gateway_port}
+    named = {port for port in wished.values() if port is not None}
+    old = {key: port for key in keys if (port := before.get(key)) and port not in named and ports.is_free(port)}
+    picked = ports.pick(len(keys), chance=chance, wished=[wished.get(key) or old.get(key) for key in keys])
+    return Ports(**dict(zip(keys, picked, strict=True)))
+
+
+def _remembered(layout: Layout) -> dict[str, int]:
+    try:
+        api = json.loads(layout.control_plane_settings.read_bytes())
+        gateway = json.loads(layout.gateway_settings.read_bytes())
+        return {
+            "api": int(api["port"]),
+            "api_metrics": int(api["metrics_port"]),
+            "gateway": int(gateway["listen_port"]),
+            "gateway_metrics": int(gateway["metrics_port"]),
+            "envoy_admin": int(gateway["admin_port"]),
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+
+
+def _end_leftovers(layout: Layout, tell: Tell) -> None:
+    """What a killed supervisor left in this folder goes before anything new starts."""
+    old = record.read(layout.record)
+    found = down.running(layout, None)
+    if old is None and not found:
+        return
+    tell(f"ending what an earlier fleet left in {layout.state}")
+    left = down.end_recorded(old, layout)
+    if left:
+        raise LocalFleetError("; ".join(left))

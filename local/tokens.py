@@ -1,0 +1,57 @@
+"""Tokens of the admin API, made by the control plane's own command."""
+
+import subprocess
+from collections.abc import Mapping
+from typing import Literal
+
+from local import record
+from local.ending import FLEET_VARIABLE
+from local.errors import LocalFleetError
+from local.layout import Layout
+from local.programs import Programs
+
+Scope = Literal["reader", "operator", "security-admin"]
+SECONDS = 60.0
+
+
+def issue(layout: Layout, programs: Programs, name: str, scope: Scope, *, environment: Mapping[str, str]) -> str:
+    """A new token; it is stored nowhere but as a hash in the database.
+
+    Raises:
+        LocalFleetError: the command failed or hung.
+    """
+    argv = [programs.python, "-P", "-m", "control_plane", "token", "--settings", str(layout.control_plane_settings)]
+    argv += ["--name", name, "--scope", scope]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program, no shell
+            argv,
+            cwd=layout.state,
+            env={**environment, FLEET_VARIABLE: str(layout.state)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            start_new_session=True,
+        )
+    except subprocess.TimeoutExpired:
+        raise LocalFleetError(f"the token '{name}' could not be made within {SECONDS:g} s") from None
+    lines = done.stdout.split()
+    if done.returncode != 0 or not lines:
+        said = "\n".join(f"  {line}" for line in done.stderr.splitlines()[-12:])
+        raise LocalFleetError(
+            f"the token '{name}' could not be made: exit code {done.returncode}. The command said:\n{said}"
+        )
+    return lines[-1]
+
+
+def issue_once(
+    layout: Layout, programs: Programs, name: str, scope: Scope, *, environment: Mapping[str, str]
+) -> tuple[str, bool]:
+    """The token that a process of the fleet uses, kept in a file that only its owner reads; whether it is new."""
+    path = layout.token(name)
+    if path.exists():
+        return path.read_text(encoding="utf-8").strip(), False
+    token = issue(layout, programs, name, scope, environment=environment)
+    record.write_text(path, token + "\n")
+    return token, True

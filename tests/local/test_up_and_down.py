@@ -1,0 +1,181 @@
+"""A whole fleet of fake rooms and a real Envoy: it starts, survives, and leaves nothing behind."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from local import record
+from local.down import down, running
+from local.ending import end, marked
+from local.layout import Layout
+from local.ports import is_listening
+from local.status import status
+
+FAKE_ROOMS = Path(__file__).with_name("fake_rooms")
+
+
+@pytest.fixture
+def fleet_layout(tmp_path):
+    layout = Layout(tmp_path / "state")
+    yield layout
+    end(marked(layout.state), grace_seconds=0.0)
+
+
+@pytest.fixture
+def up(fleet_layout):
+    """Starts the supervisor as a process of its own."""
+    started = []
+
+    def start(wishes="{}", **words):
+        environment = {**os.environ, "PYTHONPATH": str(FAKE_ROOMS), **words}
+        argv = [sys.executable, "-m", "local", str(fleet_layout.state), wishes]
+        child = subprocess.Popen(argv, env=environment, stderr=subprocess.PIPE, text=True)
+        started.append(child)
+        return child
+
+    yield start
+    for child in started:
+        if child.poll() is None:
+            child.kill()
+        child.communicate()
+
+
+def is_up(layout):
+    found = record.read(layout.record)
+    return found is not None and found.state == "running"
+
+
+def ports_of(layout):
+    found = record.read(layout.record)
+    engines = [engine.port for engine in record.engines(layout.engines)]
+    return [port for process in found.processes for port in process.ports if is_listening(port)] + engines
+
+
+def assert_nothing_left(layout, ports):
+    assert marked(layout.state) == ()
+    assert [port for port in ports if is_listening(port)] == []
+    assert not layout.record.exists()
+
+
+def test_kill_9_of_the_supervisor_then_down_leaves_no_process_and_no_port(up, fleet_layout, eventually):
+    supervisor = up()
+    eventually(lambda: is_up(fleet_layout))
+    ports = ports_of(fleet_layout)
+    assert len(ports) >= 3
+    supervisor.kill()
+    supervisor.wait()
+    assert len(running(fleet_layout, record.read(fleet_layout.record))) == 4
+    lines = {line.process: line for line in status(fleet_layout).processes}
+    assert not lines["supervisor"].healthy
+    assert lines["envoy"].healthy
+    found, left = down(fleet_layout)
+    assert (found, left) == (4, ())
+    assert_nothing_left(fleet_layout, ports)
+    assert down(fleet_layout) == (0, ())
+
+
+def test_down_asks_a_living_supervisor_to_end_its_fleet(up, fleet_layout, eventually):
+    supervisor = up()
+    eventually(lambda: is_up(fleet_layout))
+    assert status(fleet_layout).is_healthy
+    assert {line.process for line in status(fleet_layout).processes} == {
+        "supervisor",
+        "control-plane",
+        "gateway",
+        "envoy",
+        "chat-1",
+    }
+    ports = ports_of(fleet_layout)
+    down(fleet_layout)
+    assert supervisor.wait(timeout=5) == 0
+    assert_nothing_left(fleet_layout, ports)
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_in_the_middle_of_starting_leaves_nothing(up, fleet_layout, eventually, signum):
+    supervisor = up(FAKE_GATEWAY="never-ready")
+    journal = fleet_layout.state / "journal"
+    eventually(lambda: journal.exists() and "start gateway" in journal.read_text())
+    ports = ports_of(fleet_layout)
+    supervisor.send_signal(signum)
+    assert supervisor.wait(timeout=15) == 128 + signum
+    assert_nothing_left(fleet_layout, ports)
+
+
+def test_a_signal_to_a_running_fleet_ends_it_with_0(up, fleet_layout, eventually):
+    supervisor = up()
+    eventually(lambda: is_up(fleet_layout))
+    ports = ports_of(fleet_layout)
+    supervisor.send_signal(signal.SIGINT)
+    assert supervisor.wait(timeout=15) == 0
+    assert_nothing_left(fleet_layout, ports)
+
+
+def test_a_second_supervisor_is_told_who_has_the_folder(up, fleet_layout, eventually):
+    first = up()
+    eventually(lambda: is_up(fleet_layout))
+    second = up()
+    assert second.wait(timeout=10) == 1
+    assert f"is in use by process {first.pid}" in second.stderr.read()
+    assert is_up(fleet_layout)
+
+
+def test_a_new_start_ends_what_a_killed_supervisor_left_and_keeps_the_ports(up, fleet_layout, eventually):
+    first = up()
+    eventually(lambda: is_up(fleet_layout))
+    before = record.read(fleet_layout.record)
+    first.kill()
+    first.wait()
+    up()
+    eventually(lambda: is_up(fleet_layout) and record.read(fleet_layout.record).supervisor != before.supervisor)
+    after = record.read(fleet_layout.record)
+    assert after.urls == before.urls
+    assert {process.identity.pid for process in before.processes}.isdisjoint(
+        process.identity.pid for process in after.processes
+    )
+
+
+def test_a_control_plane_that_dies_at_once_is_told_with_its_last_lines(up, fleet_layout):
+    supervisor = up(FAKE_CONTROL_PLANE="dies")
+    assert supervisor.wait(timeout=15) == 1
+    said = supervisor.stderr.read()
+    assert "control-plane did not start: it ended with exit code 1" in said
+    assert "address already in use" in said
+    assert "control-plane.log" in said
+    assert_nothing_left(fleet_layout, [])
+
+
+def test_a_wrong_envoy_configuration_is_told_in_envoys_words(up, fleet_layout):
+    supervisor = up(FAKE_GATEWAY="bad-configuration")
+    assert supervisor.wait(timeout=15) == 1
+    said = supervisor.stderr.read()
+    assert "envoy did not start: its configuration is not valid" in said
+    assert "adress" in said
+    assert_nothing_left(fleet_layout, [])
+
+
+def test_tokens_are_readable_by_their_owner_alone_and_made_once(up, fleet_layout, eventually):
+    for _ in range(2):
+        supervisor = up()
+        eventually(lambda: is_up(fleet_layout))
+        down(fleet_layout)
+        supervisor.wait(timeout=5)
+    assert fleet_layout.token("gateway").stat().st_mode & 0o777 == 0o600
+    assert fleet_layout.state.stat().st_mode & 0o777 == 0o700
+    journal = (fleet_layout.state / "journal").read_text().splitlines()
+    assert sorted(line for line in journal if line.startswith("token")) == ["token operator", "token reader"]
+
+
+def test_a_wished_port_in_use_is_named(up, fleet_layout):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        supervisor = up(f'{{"gateway_port": {port}}}')
+        assert supervisor.wait(timeout=15) == 1
+    assert f"port {port} on 127.0.0.1 is in use" in supervisor.stderr.read()
