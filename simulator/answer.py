@@ -87,6 +87,8 @@ class Delta:
 class Wire(Protocol):
     """How one engine writes its answers."""
 
+    opens_all_choices_at_once: bool
+
     def chat(self, head: Head, choices: Sequence[Choice], usage: Usage, timing: Timing | None) -> Json:
         """Return the body of a complete chat."""
 

@@ -3,6 +3,7 @@
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 
 from simulator.api_errors import ApiError
 from simulator.dialects import metrics_for, wire_for
@@ -10,12 +11,13 @@ from simulator.engine_state import state_of
 from simulator.generation import Generation
 from simulator.generation_request import Endpoint, read_request
 from simulator.http_messages import BodyTooLargeError, Receive, Reply, Request, Scope, Send, send_reply
+from simulator.identifiers import fresh_id
 from simulator.metrics_book import HttpExchange
 from simulator.prompts import chat_text
 from simulator.request_body import read_body
 from simulator.runtime import ClientLeftError, EngineBusyError, EngineRuntime
 from simulator.settings import Dialect, EngineSettings
-from simulator.sse import json_bytes, with_keep_alive
+from simulator.sse import DONE, event, json_bytes, with_keep_alive
 from simulator.tokens import pieces_of, token_ids
 
 Handler = Callable[[Request], Awaitable[Reply]]
@@ -35,7 +37,6 @@ class EngineApp:
         self.runtime = EngineRuntime(settings, self._metrics)
         self._generation = Generation(settings, self._wire, self.runtime, self._metrics)
         self._is_vllm = settings.dialect is Dialect.VLLM
-        self._answering = 0
         self._routes = self._build_routes()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +62,7 @@ class EngineApp:
             return 401, await send_reply(reply, send)
         if methods is None or request.method not in methods:
             status, detail = (404, "Not Found") if methods is None else (405, "Method Not Allowed")
-            reply = self._with_vary(Reply(status, json_bytes({"detail": detail})))
+            reply = self._with_headers(request, Reply(status, json_bytes({"detail": detail})))
             return status, await send_reply(reply, send)
         if request.path in {"/v1/chat/completions", "/v1/completions"}:
             endpoint = Endpoint.CHAT if request.path.startswith("/v1/chat") else Endpoint.COMPLETION
@@ -70,16 +71,19 @@ class EngineApp:
             reply = await methods[request.method](request)
         except ApiError as error:
             reply = self._refusal(error)
-        return reply.status, await send_reply(self._with_vary(reply), send)
+        return reply.status, await send_reply(self._with_headers(request, reply), send)
 
     async def _generate(self, request: Request, endpoint: Endpoint, send: Send) -> tuple[int, int]:
         try:
             wanted = read_request(read_body(await request.body()), endpoint, self.settings)
-            head, ticket = self._generation.start(wanted)
-        except (ApiError, BodyTooLargeError, EngineBusyError) as error:
+        except (ApiError, BodyTooLargeError) as error:
             reply = self._refusal(error)
-            return reply.status, await send_reply(self._with_vary(reply), send)
-        self._answering += 1
+            return reply.status, await send_reply(self._with_headers(request, reply), send)
+        try:
+            head, ticket = self._generation.start(wanted)
+        except (ApiError, EngineBusyError) as error:
+            reply = self._refusal(error, in_stream=wanted.streams)
+            return reply.status, await send_reply(self._with_headers(request, reply), send)
         try:
             async with request.watched(lambda: self.runtime.abort(ticket)):
                 if wanted.streams:
@@ -89,21 +93,31 @@ class EngineApp:
                     reply = Reply(200, content_type="text/event-stream; charset=utf-8", stream=events)
                 else:
                     reply = Reply(200, json_bytes(await self._generation.whole(head, ticket)))
-                return 200, await send_reply(self._with_vary(reply), send)
+                return 200, await send_reply(self._with_headers(request, reply), send)
         finally:
-            self._answering -= 1
             self.runtime.abort(ticket)
 
-    def _refusal(self, error: ApiError | BodyTooLargeError | EngineBusyError) -> Reply:
+    def _refusal(self, error: ApiError | BodyTooLargeError | EngineBusyError, *, in_stream: bool = False) -> Reply:
         if isinstance(error, BodyTooLargeError):
             error = ApiError(413, "BadRequestError", "the request body is larger than 64 MiB")
-        shown = self._wire.busy() if isinstance(error, EngineBusyError) else error
-        return Reply(shown.status, json_bytes(self._wire.error(shown)))
+        if isinstance(error, ApiError):
+            return Reply(error.status, json_bytes(self._wire.error(error)))
+        busy = self._wire.busy()
+        if in_stream and self.settings.dialect is Dialect.SGLANG:
+            # SGLang has answered 200 by the time its queue refuses a stream; the error is an event.
+            shown = {**self._wire.error(busy), "type": "SERVICE_UNAVAILABLE"}
+            body = event({"error": shown}) + DONE
+            return Reply(200, body, "text/event-stream; charset=utf-8")
+        return Reply(busy.status, json_bytes(self._wire.error(busy)))
 
-    def _with_vary(self, reply: Reply) -> Reply:
+    def _with_headers(self, request: Request, reply: Reply) -> Reply:
         if not self._is_vllm:
             return reply
-        return Reply(reply.status, reply.body, reply.content_type, reply.stream, ((b"vary", b"Origin"),))
+        headers: list[tuple[bytes, bytes]] = []
+        if self.settings.api.returns_request_ids:
+            given = request.header(b"x-request-id") or fresh_id("") + fresh_id("")
+            headers.append((b"x-request-id", given.encode("latin-1", "replace")))
+        return replace(reply, headers=(*headers, (b"vary", b"Origin")))
 
     def _is_allowed(self, request: Request) -> bool:
         keys = self.settings.api.api_keys

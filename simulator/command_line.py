@@ -105,6 +105,7 @@ def _api(dialect: Dialect, flags: EngineFlags, model: str, multimodal: bool) -> 
         takes_images=multimodal or takes_images(flags),
         has_tool_parser=has_tool_parser or dialect is not Dialect.VLLM,
         has_auto_tools=flags.has("enable-auto-tool-choice") or dialect is not Dialect.VLLM,
+        returns_request_ids=flags.has("enable-request-id-headers"),
         keep_alive_seconds=keep_alive or None,
     )
 

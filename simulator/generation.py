@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 
 from simulator.answer import Choice, Delta, Head, Json, Timing, Usage, Wire
@@ -66,10 +66,9 @@ class Generation:
             piece = token.piece
             is_first = token.choice not in started
             if is_first:
-                started.add(token.choice)
-                opening = self._wire.opening(head, token.choice, usage)
-                if opening is not None:
+                for opening in self._openings(head, token.choice, usage, is_very_first=not started):
                     yield event(opening)
+                started.add(token.choice)
                 piece = replace(piece, text=self._echo(head.request, token.choice) + piece.text)
             made += 1
             delta = Delta(token.choice, piece, is_first, ticket.unfinished == 0, replace(usage, completion=made))
@@ -79,6 +78,15 @@ class Generation:
             usage = Usage(ticket.prompt_tokens, made, ticket.cached_tokens)
             yield event(self._wire.closing(head, usage, self._timing(ticket)))
         yield DONE
+
+    def _openings(self, head: Head, choice: int, usage: Usage, *, is_very_first: bool) -> list[Json]:
+        everyone = range(len(head.request.prompts) * head.request.choices_per_prompt)
+        if self._wire.opens_all_choices_at_once:
+            opened: Iterable[int] = everyone if is_very_first else ()
+        else:
+            opened = (choice,)
+        chunks = (self._wire.opening(head, index, usage) for index in opened)
+        return [chunk for chunk in chunks if chunk is not None]
 
     def _wish(self, request: GenerationRequest, place: int, choice: int, arrival: int) -> Wish:
         prompt = request.prompts[place]

@@ -58,8 +58,7 @@ def vllm_metrics(settings: EngineSettings) -> MetricsBook:
             common[name] = _common_labels(entry, settings)
             for extra in entry.get("series", [{}] if name.startswith("vllm:") else []):
                 families[name].at({**common[name], **extra})
-    families["vllm:cache_config_info"].series.clear()
-    families["vllm:cache_config_info"].set(_cache_labels(known["cache_config"], settings), 1)
+    families["vllm:cache_config_info"].set(_cache_labels(known, settings), 1)
     _set(families, common, "engine_sleep_state", 1, sleep_state="awake")
 
     def targets(name: str, extra: Mapping[str, str]) -> tuple[Target, ...]:
@@ -95,11 +94,15 @@ def _common_labels(entry: Mapping[str, Any], settings: EngineSettings) -> dict[s
     return {name: value for name, value in values.items() if name in entry["labels"]}
 
 
-def _cache_labels(fixed: Mapping[str, str], settings: EngineSettings) -> dict[str, str]:
+def _cache_labels(known: Mapping[str, Any], settings: EngineSettings) -> dict[str, str]:
     cache = settings.cache
     tokens = cache.num_blocks * cache.block_size
+    by_version = [
+        label for label in known["cache_config_by_version"] if is_in_version(label, settings.version, known["oldest"])
+    ]
     return {
-        **fixed,
+        **known["cache_config"],
+        **{label["name"]: label["value"] for label in by_version},
         "engine": "0",
         "block_size": str(cache.block_size),
         "effective_attention_block_size": str(cache.block_size),

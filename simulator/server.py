@@ -32,18 +32,21 @@ async def serve(settings: EngineSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     with open_socket(settings.host, settings.port) as listener:
-        if await _is_stopped_during_startup(stop, settings.pace.startup_seconds * settings.pace.time_scale):
-            return
-        start_listening(listener)
-        app = EngineApp(settings)
-        server = EngineServer(_config(app, settings))
-        async with app.runtime.running():
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            stopping = asyncio.create_task(stop.wait())
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            server.should_exit = True
-            stopping.cancel()
-            await serving
+        if not await _is_stopped_during_startup(stop, settings.pace.startup_seconds * settings.pace.time_scale):
+            start_listening(listener)
+            await serve_on(listener, EngineApp(settings), stop)
+
+
+async def serve_on(listener: socket.socket, app: EngineApp, stop: asyncio.Event) -> None:
+    """Serve one engine on a listening socket until `stop` is set and its answers are complete."""
+    server = EngineServer(_config(app))
+    async with app.runtime.running():
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        server.should_exit = True
+        stopping.cancel()
+        await serving
 
 
 def open_socket(host: str, port: int) -> socket.socket:
@@ -79,7 +82,7 @@ async def _is_stopped_during_startup(stop: asyncio.Event, seconds: float) -> boo
     return stop.is_set()
 
 
-def _config(app: EngineApp, settings: EngineSettings) -> uvicorn.Config:
+def _config(app: EngineApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http="httptools",
@@ -87,6 +90,6 @@ def _config(app: EngineApp, settings: EngineSettings) -> uvicorn.Config:
         lifespan="off",
         access_log=False,
         log_level="error",
-        timeout_graceful_shutdown=round(settings.pace.drain_seconds),
+        timeout_graceful_shutdown=round(app.settings.pace.drain_seconds),
         timeout_keep_alive=5,
     )

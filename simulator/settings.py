@@ -51,6 +51,7 @@ class ApiSettings:
     takes_images: bool = False
     has_tool_parser: bool = False
     has_auto_tools: bool = False
+    returns_request_ids: bool = False
     keep_alive_seconds: float | None = None
     """Seconds without an event after which a comment is sent; `None` never sends one."""
 

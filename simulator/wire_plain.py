@@ -65,6 +65,8 @@ _STYLES: Mapping[Dialect, Style] = {
 class PlainWire:
     """Writes what the engine of one style writes."""
 
+    opens_all_choices_at_once = False
+
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._style = _STYLES[dialect]

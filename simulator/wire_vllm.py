@@ -15,6 +15,8 @@ BUSY = "The engine is currently busy and cannot accept new requests. Please try 
 class VllmWire:
     """Writes what `vllm serve` writes."""
 
+    opens_all_choices_at_once = True
+
     def chat(self, head: Head, choices: Sequence[Choice], usage: Usage, timing: Timing | None) -> Json:
         """Return the body of a complete chat."""
         return {

@@ -14,7 +14,7 @@ _WORDS = (
     "small large warm cold stable recent simple shared local steady ready open first next last"
 )
 _VOCABULARY = tuple(_WORDS.split())
-_PLAIN_WORD = re.compile(r"[A-Za-z]{3,10}")
+_PLAIN_WORD = re.compile(r"(?<![|\w])[A-Za-z]{3,10}(?![|\w])")
 _ECHO_SHARE = 0.3
 _SHORTEST, _LONGEST = 24, 160
 
