@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import cast
 
 import httptools
 
@@ -47,7 +48,8 @@ class HttpServer:
         self.connections: set[HttpProtocol] = set()
         self.is_closing = False
 
-    def __call__(self) -> "HttpProtocol":
+    def connection(self) -> "HttpProtocol":
+        """The protocol of a new connection: the factory that a listener takes."""
         return HttpProtocol(self)
 
     async def drain(self, deadline_seconds: float) -> None:
@@ -76,8 +78,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there."""
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - listeners make stream transports only
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # listeners make stream transports only
         self._server.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:

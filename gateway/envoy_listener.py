@@ -1,0 +1,137 @@
+"""The public door: what is removed from a request, who is asked about it, and what is logged."""
+
+from gateway.envoy_clusters import DECISION_CLUSTER, EXT_AUTHZ_METADATA
+from gateway.envoy_replies import local_replies
+from gateway.envoy_routes import STREAM_IDLE_SECONDS, route_configuration
+from gateway.envoy_types import Json, seconds, socket_address, typed
+from gateway.ext_authz import (
+    AUTHORIZE_PREFIX,
+    DEPLOYMENT_HEADER,
+    DESTINATION_HEADER,
+    IDENTITY_HEADER,
+    MAX_BODY_BYTES,
+    MODEL_HEADER,
+    TENANT_HEADER,
+)
+
+INTERNAL_PREFIXES = ("x-gateway-", "x-envoy-", "x-forwarded-")
+"""Headers of these names are the gateway's own; a client's are gone before the first filter sees the request."""
+DECISION_SECONDS = 2.0
+HEAD_SECONDS = 10.0
+REQUEST_SECONDS = 60.0
+BUFFER_BYTES = 1024 * 1024
+MAX_HTTP2_STREAMS = 100
+
+_ASKED_WITH = ("content-type", "content-encoding")
+_TOLD_TO_CLIENTS = ("content-type", "retry-after", "www-authenticate", "allow")
+
+
+def public_listener(host: str, port: int) -> Json:
+    """The listener with its one chain of filters."""
+    connection_manager = typed("envoy.filters.network.http_connection_manager", _MANAGER, **_connection_manager())
+    return {
+        "name": "public",
+        "address": socket_address(host, port),
+        "per_connection_buffer_limit_bytes": BUFFER_BYTES,
+        "filter_chains": [{"filters": [connection_manager]}],
+    }
+
+
+_MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
+
+
+def _connection_manager() -> Json:
+    return {
+        "stat_prefix": "public",
+        "codec_type": "AUTO",
+        "use_remote_address": True,
+        "skip_xff_append": True,
+        "normalize_path": True,
+        "merge_slashes": True,
+        "path_with_escaped_slashes_action": "REJECT_REQUEST",
+        "common_http_protocol_options": {"headers_with_underscores_action": "DROP_HEADER"},
+        "http2_protocol_options": {"max_concurrent_streams": MAX_HTTP2_STREAMS},
+        "request_headers_timeout": seconds(HEAD_SECONDS),
+        "request_timeout": seconds(REQUEST_SECONDS),
+        "stream_idle_timeout": seconds(STREAM_IDLE_SECONDS),
+        "always_set_request_id_in_response": True,
+        "early_header_mutation_extensions": [_without_internal_headers()],
+        "local_reply_config": local_replies(),
+        "access_log": [_access_log()],
+        "route_config": route_configuration(),
+        "http_filters": [
+            _ask_the_decision_service(),
+            typed(
+                "envoy.filters.http.router",
+                "envoy.extensions.filters.http.router.v3.Router",
+                suppress_envoy_headers=True,
+            ),
+        ],
+    }
+
+
+def _without_internal_headers() -> Json:
+    removals = [{"remove_on_match": {"key_matcher": {"prefix": prefix}}} for prefix in INTERNAL_PREFIXES]
+    return typed(
+        "envoy.http.early_header_mutation.header_mutation",
+        "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation",
+        mutations=removals,
+    )
+
+
+def _ask_the_decision_service() -> Json:
+    """No answer, a late one or a 5xx is a no."""
+    told = [{"exact": name} for name in _TOLD_TO_CLIENTS]
+    return typed(
+        "envoy.filters.http.ext_authz",
+        "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
+        failure_mode_allow=False,
+        status_on_error={"code": "ServiceUnavailable"},
+        with_request_body={"max_request_bytes": MAX_BODY_BYTES, "allow_partial_message": False},
+        allowed_headers={"patterns": [{"exact": name} for name in _ASKED_WITH]},
+        http_service={
+            "server_uri": {
+                "uri": f"http://{DECISION_CLUSTER}",
+                "cluster": DECISION_CLUSTER,
+                "timeout": seconds(DECISION_SECONDS),
+            },
+            "path_prefix": AUTHORIZE_PREFIX,
+            "authorization_response": {
+                "allowed_client_headers": {"patterns": [*told, {"prefix": "x-ratelimit-"}]},
+                "dynamic_metadata_from_headers": {"patterns": [{"prefix": "x-gateway-"}]},
+            },
+        },
+    )
+
+
+def _access_log() -> Json:
+    """One JSON line a request on stdout: no body, no key, no query."""
+
+    def decided(name: str) -> str:
+        return f"%DYNAMIC_METADATA({EXT_AUTHZ_METADATA}:{name})%"
+
+    fields = {
+        "time": "%START_TIME%",
+        "request_id": "%REQ(X-REQUEST-ID)%",
+        "method": "%REQ(:METHOD)%",
+        "path": "%PATH(NQ:PATH):128%",
+        "status": "%RESPONSE_CODE%",
+        "details": "%RESPONSE_CODE_DETAILS%",
+        "flags": "%RESPONSE_FLAGS%",
+        "tenant": decided(TENANT_HEADER),
+        "model": decided(MODEL_HEADER),
+        "deployment": decided(DEPLOYMENT_HEADER),
+        "identity": decided(IDENTITY_HEADER),
+        "decided_endpoints": decided(DESTINATION_HEADER),
+        "endpoint": "%UPSTREAM_HOST%",
+        "tries": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+        "received_bytes": "%BYTES_RECEIVED%",
+        "sent_bytes": "%BYTES_SENT%",
+        "duration_milliseconds": "%DURATION%",
+        "first_byte_milliseconds": "%RESPONSE_DURATION%",
+    }
+    return typed(
+        "envoy.access_loggers.stdout",
+        "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog",
+        log_format={"json_format": fields},
+    )

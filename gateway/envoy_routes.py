@@ -1,0 +1,75 @@
+"""Which paths go where: three to the engines, the models to the decision service, the rest nowhere."""
+
+from gateway.envoy_clusters import DECISION_CLUSTER, ENGINES_CLUSTER
+from gateway.envoy_types import Json, message, seconds
+from gateway.ext_authz import MAX_BODY_BYTES
+from gateway.paths import ENGINE_PATHS, MODELS_PATH
+from gateway.router import MAX_TRIES
+
+STREAM_IDLE_SECONDS = 600.0
+"""Without a byte either way; a long answer that is not streamed sends none until its end."""
+MODELS_SECONDS = 5.0
+
+HIDDEN_FROM_ENGINES = (
+    "authorization",
+    "proxy-authorization",
+    "api-key",
+    "x-api-key",
+    "cookie",
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-proto",
+    "x-envoy-internal",
+    "x-envoy-external-address",
+    "x-data-parallel-rank",
+)
+"""Credentials, the client's address, and vLLM's header that picks a data-parallel rank."""
+
+_EXT_AUTHZ = "envoy.filters.http.ext_authz"
+
+
+def route_configuration() -> Json:
+    """The one route table; the model in the body decides the rest."""
+    return {
+        "name": "public",
+        "virtual_hosts": [
+            {
+                "name": "public",
+                "domains": ["*"],
+                "request_body_buffer_limit": MAX_BODY_BYTES,
+                "routes": [
+                    *(_to_engines(path) for path in ENGINE_PATHS),
+                    _to_decision({"path": MODELS_PATH}),
+                    _to_decision({"prefix": f"{MODELS_PATH}/"}),
+                    {"name": "nowhere", "match": {"prefix": "/"}, "direct_response": {"status": 404}},
+                ],
+            }
+        ],
+    }
+
+
+def _to_engines(path: str) -> Json:
+    return {
+        "name": path,
+        "match": {"path": path},
+        "request_headers_to_remove": list(HIDDEN_FROM_ENGINES),
+        "route": {
+            "cluster": ENGINES_CLUSTER,
+            "timeout": seconds(0),  # a stream may last
+            "idle_timeout": seconds(STREAM_IDLE_SECONDS),
+            # Only what no engine has seen is tried again.
+            "retry_policy": {"retry_on": "connect-failure,reset-before-request", "num_retries": MAX_TRIES - 1},
+        },
+    }
+
+
+def _to_decision(match: Json) -> Json:
+    """The decision service answers by itself, after the same check of the key."""
+    return {
+        "name": MODELS_PATH,
+        "match": match,
+        "route": {"cluster": DECISION_CLUSTER, "timeout": seconds(MODELS_SECONDS)},
+        "typed_per_filter_config": {
+            _EXT_AUTHZ: message("envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute", disabled=True)
+        },
+    }

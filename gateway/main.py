@@ -1,0 +1,189 @@
+"""Builds the gateway from its settings, runs it, and ends it cleanly."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx2
+import structlog
+import uvloop
+
+from gateway.atomic_file import READABLE, write_atomically
+from gateway.decision import DecisionCore
+from gateway.endpoints import EndpointFile, EnvoyAdmin
+from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
+from gateway.errors import GatewayError
+from gateway.http_protocol import HttpResponse, HttpServer
+from gateway.server import DecisionService
+from gateway.settings import GatewaySettings, read_settings
+from gateway.store import SnapshotStore
+from gateway.sync import SnapshotSwitch, SnapshotSync
+from gateway.telemetry import Telemetry, telemetry_page
+
+DRAIN_SECONDS = 2.0
+_MAX_TELEMETRY_BODY_BYTES = 1024
+
+_log = structlog.get_logger("gateway.main")
+
+
+def run(settings_path: Path) -> int:
+    """Serve until SIGTERM or SIGINT; the exit code."""
+    _log_json_to_stderr()
+    try:
+        settings = read_settings(settings_path)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(Gateway(settings).serve())
+    except GatewayError as error:
+        sys.stderr.write(f"gateway: {error}\n")
+        return 1
+    return 0
+
+
+class Gateway:
+    """One gateway process."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._core = DecisionCore()
+        self._telemetry = Telemetry()
+        service = DecisionService(
+            self._core, self._telemetry, now_unix_seconds=time.time, now_monotonic_seconds=time.perf_counter
+        )
+        self._decisions = service.server()
+        page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
+        self._pages = HttpServer(page, max_body_bytes=_MAX_TELEMETRY_BODY_BYTES, on_failure=lambda _: HttpResponse(500))
+
+    async def serve(self) -> None:
+        """Everything from the first file to the last."""
+        told_to_stop = _stop_signal()
+        settings = self._settings
+        with _named_errors(settings):
+            _prepare_folders(settings)
+            write_atomically(settings.envoy_path, bootstrap_json(_places(settings)), mode=READABLE)
+            endpoints = EndpointFile(settings.endpoints_path)
+            if not settings.endpoints_path.exists():
+                endpoints.show(frozenset(), time.monotonic())
+        async with httpx2.AsyncClient(base_url=settings.control_plane_url, trust_env=False) as client:
+            admin = EnvoyAdmin(client, f"http://{ADMIN_HOST}:{settings.admin_port}")
+            switch = SnapshotSwitch(self._core, endpoints, admin, self._telemetry)
+            store = SnapshotStore(settings.snapshot_path)
+            sync = SnapshotSync(client, settings.token_file, switch, store, self._telemetry)
+            await sync.start_from_disk()
+            await self._serve_until(told_to_stop, sync)
+
+    async def _serve_until(self, told_to_stop: asyncio.Event, sync: SnapshotSync) -> None:
+        decisions = await self._listen_for_envoy()
+        pages = await self._listen_for_scrapes()
+        following = asyncio.create_task(sync.run())
+        self._announce(pages)
+        await told_to_stop.wait()
+        _log.info("gateway.stopping")
+        self._settings.ready_file.unlink(missing_ok=True)
+        following.cancel()
+        decisions.close()
+        pages.close()
+        await asyncio.gather(self._decisions.drain(DRAIN_SECONDS), self._pages.drain(DRAIN_SECONDS))
+        with suppress(asyncio.CancelledError):
+            await following
+        self._settings.socket_path.unlink(missing_ok=True)
+
+    async def _listen_for_envoy(self) -> asyncio.Server:
+        path = self._settings.socket_path
+        _remove_dead_socket(path)
+        with _named_errors(self._settings):
+            server = await asyncio.get_running_loop().create_unix_server(self._decisions.connection, str(path))
+            path.chmod(0o600)
+        return server
+
+    async def _listen_for_scrapes(self) -> asyncio.Server:
+        host, port = self._settings.metrics_host, self._settings.metrics_port
+        try:
+            return await asyncio.get_running_loop().create_server(self._pages.connection, host, port)
+        except OSError as error:
+            message = f"cannot listen on {host}:{port} for metrics: {error.strerror}; set another metrics_port"
+            raise GatewayError(message) from error
+
+    def _announce(self, pages: asyncio.Server) -> None:
+        settings = self._settings
+        host, port = pages.sockets[0].getsockname()[:2]
+        ready = {
+            "url": _url(settings.listen_host, settings.listen_port),
+            "metrics_url": f"{_url(host, port)}/metrics",
+            "envoy_config": str(settings.envoy_path),
+            "admin_url": _url(ADMIN_HOST, settings.admin_port),
+            "pid": os.getpid(),
+        }
+        with _named_errors(settings):
+            write_atomically(settings.ready_file, json.dumps(ready).encode(), mode=READABLE)
+        _log.info("gateway.ready", **ready)
+
+
+def _stop_signal() -> asyncio.Event:
+    event = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, event.set)
+    return event
+
+
+def _places(settings: GatewaySettings) -> EnvoyPlaces:
+    return EnvoyPlaces(
+        listen_host=settings.listen_host,
+        listen_port=settings.listen_port,
+        admin_port=settings.admin_port,
+        socket_path=settings.socket_path,
+        endpoints_path=settings.endpoints_path,
+    )
+
+
+def _prepare_folders(settings: GatewaySettings) -> None:
+    settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings.endpoints_path.parent.mkdir(exist_ok=True)
+    settings.socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings.ready_file.parent.mkdir(parents=True, exist_ok=True)
+    settings.ready_file.unlink(missing_ok=True)
+
+
+def _remove_dead_socket(path: Path) -> None:
+    """Remove what a killed gateway left; refuse where a living one listens."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except FileNotFoundError:
+            return
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise GatewayError(f"socket_path {path} cannot be used: {error.strerror}") from error
+    raise GatewayError(f"another gateway listens on {path}; stop it or set another socket_path")
+
+
+@contextmanager
+def _named_errors(settings: GatewaySettings) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        place = error.filename or settings.socket_path
+        raise GatewayError(f"{place} cannot be used: {error.strerror}; state_dir is {settings.state_dir}") from error
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _log_json_to_stderr() -> None:
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+        ],
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )

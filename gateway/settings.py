@@ -1,0 +1,95 @@
+"""What the gateway is told when it starts."""
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from fleet.nearest import did_you_mean
+from gateway.errors import GatewayError
+
+MAX_SOCKET_PATH_BYTES = 107
+"""The kernel's limit for the path of a Unix socket."""
+
+
+def _ip_address(host: str) -> str:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise ValueError(f"'{host}' is no IP address; 127.0.0.1 or 0.0.0.0 would be one") from None
+    return host
+
+
+def _http_url(url: str) -> str:
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"'{url}' is no URL; it must start with http:// or https://")
+    return url.rstrip("/")
+
+
+def _socket_path(path: Path) -> Path:
+    absolute = path.absolute()
+    if (size := len(str(absolute).encode())) > MAX_SOCKET_PATH_BYTES:
+        raise ValueError(f"'{absolute}' has {size} bytes; a Unix socket's path has at most {MAX_SOCKET_PATH_BYTES}")
+    return absolute
+
+
+IpAddress = Annotated[str, AfterValidator(_ip_address)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+FilePath = Annotated[Path, AfterValidator(Path.absolute)]
+SocketPath = Annotated[Path, AfterValidator(_socket_path)]
+Port = Annotated[int, Field(ge=1, le=65535)]
+PortOrAny = Annotated[int, Field(ge=0, le=65535)]
+
+
+class GatewaySettings(BaseModel):
+    """The settings file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    control_plane_url: HttpUrl
+    token_file: FilePath
+    """Holds a token of scope reader; it is read again for every request."""
+    socket_path: SocketPath
+    state_dir: FilePath
+    listen_host: IpAddress = "127.0.0.1"
+    listen_port: Port
+    admin_port: Port
+    metrics_host: IpAddress = "127.0.0.1"
+    metrics_port: PortOrAny = 0
+    """0 = any free port; the ready file names it."""
+    ready_file: FilePath
+
+    @property
+    def envoy_path(self) -> Path:
+        """Envoy's bootstrap configuration."""
+        return self.state_dir / "envoy.json"
+
+    @property
+    def endpoints_path(self) -> Path:
+        """Envoy's endpoints, in a folder of their own because Envoy watches the folder."""
+        return self.state_dir / "endpoints" / "endpoints.json"
+
+    @property
+    def snapshot_path(self) -> Path:
+        """The last good snapshot."""
+        return self.state_dir / "snapshot.json"
+
+
+def read_settings(path: Path) -> GatewaySettings:
+    """The settings of a JSON file; raises GatewayError with every mistake in it."""
+    try:
+        return GatewaySettings.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise GatewayError(f"the settings file {path} cannot be read: {error.strerror}") from error
+    except ValidationError as error:
+        mistakes = "; ".join(map(_mistake, error.errors(include_url=False)))
+        raise GatewayError(f"the settings file {path} is wrong: {mistakes}") from None
+
+
+def _mistake(details: ErrorDetails) -> str:
+    name = ".".join(map(str, details["loc"])) or "the file"
+    if details["type"] == "extra_forbidden":
+        return f"'{name}' is not known{did_you_mean(name, GatewaySettings.model_fields)}"
+    return f"{name}: {details['msg'].removeprefix('Value error, ')}"

@@ -1,0 +1,204 @@
+"""Keeps the decision core on the control plane's newest snapshot, and serves on without the control plane."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import httpx2
+import structlog
+from pydantic import ValidationError
+
+from fleet.snapshot import GatewaySnapshot
+from gateway.decision import DecisionCore
+from gateway.endpoints import EndpointFile
+from gateway.errors import GatewayError
+from gateway.index import SnapshotIndex, index_of
+from gateway.store import SnapshotStore
+from gateway.telemetry import Telemetry
+
+WAIT_SECONDS = 10
+"""How long the control plane may hold a request until something changes."""
+ENVOY_SECONDS = 0.5
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 2.0
+_SPARE_SECONDS = 5.0
+
+_log = structlog.get_logger("gateway.sync")
+
+
+class SyncError(GatewayError):
+    """A snapshot could not be had; the one before goes on."""
+
+
+class KnownEndpoints(Protocol):
+    """Whoever can say which endpoints Envoy has."""
+
+    async def wait_until_known(self, addresses: frozenset[str], deadline_seconds: float) -> bool:
+        """Whether Envoy has the endpoints by then."""
+
+
+class SnapshotSwitch:
+    """Takes a snapshot into use without losing a request: Envoy first learns the new endpoints."""
+
+    def __init__(
+        self, core: DecisionCore, endpoints: EndpointFile, envoy: KnownEndpoints, telemetry: Telemetry
+    ) -> None:
+        self._core = core
+        self._endpoints = endpoints
+        self._envoy = envoy
+        self._telemetry = telemetry
+
+    async def use(self, snapshot: GatewaySnapshot) -> None:
+        """Decide by this snapshot. Endpoints that left it stay known to Envoy for a while, so streams go on."""
+        index = index_of(snapshot)
+        if index.unusable_addresses:
+            _log.error("snapshot.endpoints_left_out", addresses=index.unusable_addresses, right="ip:port")
+        new = index.addresses - (self._core.index.addresses if self._core.index else frozenset())
+        self.show_endpoints(index)
+        if new and not await self._envoy.wait_until_known(new, ENVOY_SECONDS):
+            _log.warning("snapshot.envoy_is_late", addresses=sorted(new), waited_seconds=ENVOY_SECONDS)
+        self._core.replace(index)
+        self._telemetry.show_models(index)
+
+    def show_endpoints(self, index: SnapshotIndex | None = None) -> None:
+        """Bring the file of endpoints up to date; what cannot be written now is tried again at the next call."""
+        index = index or self._core.index
+        if index is None:
+            return
+        try:
+            self._endpoints.show(index.addresses, time.monotonic())
+        except OSError as error:
+            self._telemetry.sync_failed()
+            _log.error("snapshot.endpoints_not_written", error=error.strerror)
+
+
+class SnapshotSync:
+    """The loop: ask, take into use, keep on disk."""
+
+    def __init__(
+        self,
+        client: httpx2.AsyncClient,
+        token_file: Path,
+        switch: SnapshotSwitch,
+        store: SnapshotStore,
+        telemetry: Telemetry,
+        now_unix_seconds: Callable[[], float] = time.time,
+    ) -> None:
+        self._client = client
+        self._token_file = token_file
+        self._switch = switch
+        self._store = store
+        self._telemetry = telemetry
+        self._now = now_unix_seconds
+        self._etag: str | None = None
+        self._confirmed_unix_seconds: float | None = None
+        self._pause_seconds = 0.0
+        self._last_failure: str | None = None
+        telemetry.watch_snapshot_age(self.age_seconds)
+
+    def age_seconds(self) -> float:
+        """Since the control plane last confirmed the snapshot in use; NaN before the first."""
+        confirmed = self._confirmed_unix_seconds
+        return float("nan") if confirmed is None else max(0.0, self._now() - confirmed)
+
+    async def start_from_disk(self) -> None:
+        """Use the last good snapshot, if there is one."""
+        try:
+            stored = self._store.load()
+        except GatewayError as error:
+            _log.error("snapshot.not_loaded", error=str(error))
+            return
+        if stored is not None:
+            await self._switch.use(stored.snapshot)
+            self._etag = stored.snapshot.etag
+            self._confirmed_unix_seconds = stored.saved_unix_seconds
+            _log.info("snapshot.loaded", etag=self._etag, age_seconds=round(self.age_seconds(), 1))
+
+    async def run(self) -> None:
+        """Follow the control plane until cancelled."""
+        while True:
+            await self.step()
+            await asyncio.sleep(self._pause_seconds)
+
+    async def step(self) -> None:
+        """One request to the control plane, and what follows from its answer."""
+        try:
+            await self._follow()
+        except Exception as error:
+            self._pause_seconds = min(max(FIRST_PAUSE_SECONDS, 2 * self._pause_seconds), LONGEST_PAUSE_SECONDS)
+            self._report(error)
+        else:
+            if self._last_failure is not None:
+                _log.info("snapshot.control_plane_is_back", etag=self._etag)
+            self._last_failure = None
+        self._switch.show_endpoints()
+
+    async def _follow(self) -> None:
+        started = time.monotonic()
+        snapshot = await self._fetch()
+        if snapshot is not None:
+            await self._switch.use(snapshot)
+            self._keep(snapshot)
+            self._etag = snapshot.etag
+            _log.info("snapshot.in_use", etag=self._etag, routes=len(snapshot.routes))
+        self._confirmed_unix_seconds = self._now()
+        answered_at_once = snapshot is None and time.monotonic() - started < FIRST_PAUSE_SECONDS
+        self._pause_seconds = FIRST_PAUSE_SECONDS if answered_at_once else 0.0
+
+    async def _fetch(self) -> GatewaySnapshot | None:
+        """The newest snapshot; ``None`` = it is the one in use."""
+        headers = {"authorization": f"Bearer {self._token()}"}
+        if self._etag is not None:
+            headers["if-none-match"] = self._etag
+        timeout = httpx2.Timeout(_SPARE_SECONDS, read=WAIT_SECONDS + _SPARE_SECONDS)
+        try:
+            answer = await self._client.get(
+                "/v1/gateway/snapshot", params={"wait_seconds": WAIT_SECONDS}, headers=headers, timeout=timeout
+            )
+        except httpx2.HTTPError as error:
+            raise SyncError(f"the control plane cannot be reached: {type(error).__name__}") from error
+        if answer.status_code == 304:
+            return None
+        if answer.status_code != 200:
+            raise SyncError(f"the control plane answered {answer.status_code}; {_advice(answer.status_code)}")
+        return _parse(answer.content)
+
+    def _token(self) -> str:
+        try:
+            token = self._token_file.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise SyncError(f"the token file {self._token_file} cannot be read: {type(error).__name__}") from error
+        if not (token.isascii() and token.isprintable() and token):
+            raise SyncError(f"the token file {self._token_file} holds no token; it must hold one line of ASCII")
+        return token
+
+    def _keep(self, snapshot: GatewaySnapshot) -> None:
+        try:
+            self._store.save(snapshot)
+        except OSError as error:
+            self._telemetry.sync_failed()
+            _log.error("snapshot.not_kept", error=error.strerror)
+
+    def _report(self, error: Exception) -> None:
+        """Say a failure once, not at every try. Only our own messages are known to hold no content."""
+        self._telemetry.sync_failed()
+        failure = str(error) if isinstance(error, SyncError) else type(error).__name__
+        if failure != self._last_failure:
+            _log.warning("snapshot.not_updated", error=failure, age_seconds=round(self.age_seconds(), 1))
+        self._last_failure = failure
+
+
+def _parse(content: bytes) -> GatewaySnapshot:
+    try:
+        return GatewaySnapshot.model_validate_json(content)
+    except ValidationError as error:
+        places = sorted({".".join(map(str, details["loc"])) for details in error.errors(include_input=False)})[:5]
+        raise SyncError(f"the control plane's snapshot has another shape than this gateway's, at {places}") from None
+
+
+def _advice(status: int) -> str:
+    if status in {401, 403}:
+        return "the token must be valid and of scope reader"
+    return "200 or 304 would be right"
