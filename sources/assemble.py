@@ -72,12 +72,10 @@ def distinct(records: Iterable[Record]) -> tuple[Record, ...]:
 
     Two records under one id that are not copies (databases have reused ids) both stay.
     """
-    by_id: dict[str, list[Record]] = {}
+    by_id: dict[str, dict[Record, None]] = {}
     for record in records:
-        known = by_id.setdefault(record.id, [])
-        if record not in known:
-            known.append(record)
-    return tuple(record for same in by_id.values() for record in _newest(same))
+        by_id.setdefault(record.id, {})[record] = None
+    return tuple(record for same in by_id.values() for record in _newest(list(same)))
 
 
 def _newest(same: list[Record]) -> list[Record]:

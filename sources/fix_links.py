@@ -2,7 +2,7 @@
 
 import re
 
-_ID = re.compile(r"\b(?:CVE-\d{4}-\d{4,19}|GHSA(?:-[23456789cfghjmpqrvwx]{4}){3}|PYSEC-\d{4}-\d+)\b", re.IGNORECASE)
+_ID = re.compile(r"CVE-\d{4}-\d{4,19}\b|GHSA(?:-[23456789cfghjmpqrvwx]{4}){3}\b|PYSEC-\d{4}-\d+\b")
 _SENTENCE_END = re.compile(r"[.!?]\s|\n")
 _INCOMPLETE = re.compile(
     r"(?:incomplete|insufficient|partial(?:ly)?|inadequate)\b[^.]{0,60}\b(?:fix|patch|mitigat|remediat)"
@@ -20,21 +20,18 @@ def incomplete_fix_ids(text: str, own: frozenset[str]) -> tuple[str, ...]:
     A comparison ("similar to CVE-…") is not a link.
     """
     read = text[:MAX_TEXT_CHARACTERS]
-    own_upper = {name.upper() for name in own}
-    if not any(found.upper() not in own_upper for found in _ID.findall(read)):
+    if "CVE-" not in read and "GHSA-" not in read and "PYSEC-" not in read:
+        return ()
+    if own.issuperset(_ID.findall(read)):
         return ()
     links: set[str] = set()
     for sentence in _SENTENCE_END.split(read):
         if _speaks_of_a_fix(sentence):
-            links.update(map(_canonical, _ID.findall(sentence)))
-    return tuple(sorted(name for name in links if name.upper() not in own_upper))
+            links.update(_ID.findall(sentence))
+    return tuple(sorted(links - own))
 
 
 def _speaks_of_a_fix(sentence: str) -> bool:
     if _INCOMPLETE.search(sentence):
         return True
     return bool(_BYPASS.search(sentence)) and not _COMPARISON.search(sentence)
-
-
-def _canonical(name: str) -> str:
-    return f"GHSA{name[4:].lower()}" if name[:4].upper() == "GHSA" else name.upper()

@@ -50,8 +50,8 @@ def _folder(root: Path) -> Iterator[Document]:
     for folder, folders, names in os.walk(root, followlinks=False, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(names):
-            path = Path(folder, name)
-            if not name.startswith(".") and path.suffix.lower() in {".json", ".zip"}:
+            if not name.startswith(".") and name.lower().endswith((".json", ".zip")):
+                path = Path(folder, name)
                 yield from _file(path, path.relative_to(root).as_posix())
 
 

@@ -4,6 +4,7 @@ The schema is https://ossf.github.io/osv-schema/. Free-form objects (``database_
 may hold anything, so their keys do not count as unknown.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Self
 
@@ -45,12 +46,11 @@ class OsvPart(BaseModel):
 
     def unknown_keys(self) -> int:
         """How many keys of this part and the parts inside are not in the schema."""
-        count = len(self.model_extra or ())
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            for part in value if isinstance(value, tuple) else (value,):
-                count += part.unknown_keys() if isinstance(part, OsvPart) else 0
-        return count
+        return len(self.model_extra or ()) + sum(part.unknown_keys() for part in self._parts())
+
+    def _parts(self) -> "Iterable[OsvPart]":
+        """The typed parts inside this one."""
+        return ()
 
 
 class OsvSeverity(OsvPart):
@@ -68,28 +68,25 @@ class OsvPackage(OsvPart):
     purl: str | None = None
 
 
-class OsvEvent(OsvPart):
-    """One bound of a range; some producers write several kinds into one object."""
+class OsvEvent(BaseModel):
+    """One bound of a range; some producers write several kinds into one object. An unknown kind is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     introduced: str | None = None
     fixed: str | None = None
     last_affected: str | None = None
     limit: str | None = None
 
-    @model_validator(mode="after")
-    def _knows_its_kind(self) -> Self:
-        known = ", ".join(EventKind)
-        for kind in self.model_extra or {}:
-            raise ValueError(f"unknown event kind '{kind[:40]}'; known: {known}")
-        if not self.bounds:
-            raise ValueError(f"an event without a version; expected one of {known}")
-        return self
-
-    @property
-    def bounds(self) -> tuple[tuple[EventKind, str], ...]:
+    def bounds(self) -> list[tuple[EventKind, str]]:
         """(kind, version) for each kind that is given."""
-        given = ((kind, getattr(self, kind.value)) for kind in EventKind)
-        return tuple((kind, version) for kind, version in given if version is not None)
+        given = (
+            (EventKind.INTRODUCED, self.introduced),
+            (EventKind.FIXED, self.fixed),
+            (EventKind.LAST_AFFECTED, self.last_affected),
+            (EventKind.LIMIT, self.limit),
+        )
+        return [(kind, version) for kind, version in given if version is not None]
 
 
 class OsvRange(OsvPart):
@@ -98,7 +95,21 @@ class OsvRange(OsvPart):
     type: Literal["ECOSYSTEM", "SEMVER", "GIT"]
     repo: str | None = None
     events: tuple[OsvEvent, ...]
-    database_specific: FreeForm = Field(default_factory=dict)
+    database_specific: dict[str, Any] | None = None
+
+    def bounds(self) -> list[tuple[EventKind, str]]:
+        """(kind, version) of every event, in order.
+
+        Raises:
+            BadRecord: an event without a version.
+        """
+        found = []
+        for event in self.events:
+            bounds = event.bounds()
+            if not bounds:
+                raise BadRecord(f"an event without a version; expected one of {', '.join(EventKind)}")
+            found += bounds
+        return found
 
 
 class OsvAffected(OsvPart):
@@ -110,6 +121,9 @@ class OsvAffected(OsvPart):
     versions: Annotated[tuple[str, ...], BeforeValidator(_absent_is_empty)] = ()
     ecosystem_specific: FreeForm = Field(default_factory=dict)
     database_specific: FreeForm = Field(default_factory=dict)
+
+    def _parts(self) -> Iterable[OsvPart]:
+        return (*self.ranges, *self.severity, *((self.package,) if self.package else ()))
 
 
 class OsvReference(OsvPart):
@@ -138,6 +152,9 @@ class OsvRecord(OsvPart):
     credits: Any = None
     database_specific: FreeForm = Field(default_factory=dict)
 
+    def _parts(self) -> Iterable[OsvPart]:
+        return (*(self.affected or ()), *self.severity, *self.references)
+
     @model_validator(mode="after")
     def _names_what_it_affects(self) -> Self:
         if not self.affected and not self.withdrawn:
@@ -165,9 +182,15 @@ def _reason(error: ValidationError) -> str:
     sentences = []
     for detail in error.errors(include_url=False, include_context=False, include_input=False):
         pointer = "".join(f"/{part}" for part in detail["loc"]) or "/"
-        sentences.append(f"{pointer}: {detail['msg'].removeprefix('Value error, ')}")
+        sentences.append(f"{pointer}: {_sentence(detail['type'], detail['msg'])}")
     text = "; ".join(sentences)
     return text if len(text) <= MAX_REASON_CHARACTERS else text[: MAX_REASON_CHARACTERS - 1] + "…"
+
+
+def _sentence(kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return f"unknown kind of event; expected one of {', '.join(EventKind)}"
+    return message.removeprefix("Value error, ")
 
 
 def _json_name(value: object) -> str:

@@ -42,12 +42,12 @@ def parse(text: str, *, source: str) -> PolicyBook:
 
 
 def policy_for(book: PolicyBook, environment: str) -> Policy:
-    """The policy of an environment that the book names.
+    """The policy of an environment that the book names; a book without environments holds for every one.
 
     A mistyped name would get the milder default, so an unknown one is an error (`SourceError`).
     """
-    if environment not in book.environments:
-        known = ", ".join(book.environments) or "none"
+    if book.environments and environment not in book.environments:
+        known = ", ".join(book.environments)
         hint = did_you_mean(environment, book.environments)
         raise SourceError(f"the policy has no environment '{environment}' (it has: {known}){hint}")
     return book.policy_for(environment)
