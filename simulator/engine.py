@@ -18,10 +18,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one engine until it is told to stop; return the exit code."""
     try:
         settings = read_command_line(sys.argv[1:] if argv is None else argv)
-        sys.stderr.write(
-            f"simulated {settings.dialect} {settings.version}: {settings.api.served_names[0]} "
-            f"on {settings.host}:{settings.port}\n"
-        )
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             runner.run(serve(settings))
     except CommandLineError as error:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 
 import uvicorn
@@ -32,6 +33,8 @@ async def serve(settings: EngineSettings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     with open_socket(settings.host, settings.port) as listener:
+        name = f"simulated {settings.dialect} {settings.version}: {settings.api.served_names[0]}"
+        sys.stderr.write(f"{name} on {settings.host}:{settings.port}\n")
         if not await _is_stopped_during_startup(stop, settings.pace.startup_seconds * settings.pace.time_scale):
             start_listening(listener)
             await serve_on(listener, EngineApp(settings), stop)

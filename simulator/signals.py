@@ -24,9 +24,9 @@ class Count(StrEnum):
 class Measure(StrEnum):
     """Things that are measured once each."""
 
-    TIME_TO_FIRST_TOKEN = "time_to_first_token"  # noqa: S105 - a measure, no secret
-    INTER_TOKEN = "inter_token"  # noqa: S105 - a measure, no secret
-    TIME_PER_OUTPUT_TOKEN = "time_per_output_token"  # noqa: S105 - a measure, no secret
+    TIME_TO_FIRST_TOKEN = "time_to_first_token"
+    INTER_TOKEN = "inter_token"
+    TIME_PER_OUTPUT_TOKEN = "time_per_output_token"
     END_TO_END = "end_to_end"
     QUEUE = "queue"
     PREFILL = "prefill"

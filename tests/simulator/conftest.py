@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import httpx2
 import pytest
+import pytest_asyncio
 
 from simulator.app import EngineApp
 from simulator.command_line import read_command_line
@@ -62,7 +63,7 @@ async def _serve(engine_argv, dialect, version, own) -> AsyncIterator[Engine]:
     app = EngineApp(settings)
     start_listening(listener)
     serving = asyncio.create_task(serve_on(listener, app, stop))
-    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20) as client:
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=20, verify=False) as client:
         yield Engine(client, port, app, stop)
     stop.set()
     await serving
@@ -77,3 +78,18 @@ async def start_engine():
             return await stack.enter_async_context(_serve(engine_argv, dialect, version, own))
 
         yield start
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_engine():
+    """Give a running engine for a command line; a module starts each one once. Needs the module's event loop."""
+    engines = {}
+    async with contextlib.AsyncExitStack() as stack:
+
+        async def share(engine_argv, version):
+            if (engine_argv, version) not in engines:
+                serving = _serve(engine_argv, "vllm", version, ("--time-scale", "0"))
+                engines[engine_argv, version] = await stack.enter_async_context(serving)
+            return engines[engine_argv, version]
+
+        yield share

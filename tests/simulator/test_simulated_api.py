@@ -17,6 +17,7 @@ def text_of(chunks, index=0):
     return "".join(choice["delta"].get("content") or "" for choice in choices)
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     "fields",
     [
@@ -29,8 +30,8 @@ def text_of(chunks, index=0):
     ],
     ids=["seed", "length", "choices", "stop", "forced", "json"],
 )
-async def test_the_pieces_of_a_stream_join_to_the_whole_answer_with_the_same_usage(start_engine, fields):
-    engine = await start_engine()
+async def test_the_pieces_of_a_stream_join_to_the_whole_answer_with_the_same_usage(shared_engine, fields):
+    engine = await shared_engine(VLLM, "0.32.0")
     whole = (await engine.chat(**fields)).json()
     chunks = await engine.chunks(**fields, stream_options={"include_usage": True})
     for choice in whole["choices"]:
@@ -65,8 +66,9 @@ async def test_the_other_dialects_stream_what_they_answer_whole(start_engine, di
     assert (await engine.client.get("/v1/models")).json()["data"][0]["id"] == "tiny"
 
 
-async def test_a_seed_repeats_an_answer_and_its_absence_does_not(start_engine):
-    engine = await start_engine()
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_seed_repeats_an_answer_and_its_absence_does_not(shared_engine):
+    engine = await shared_engine(VLLM, "0.32.0")
 
     async def answer(**fields):
         return (await engine.chat(max_tokens=30, **fields)).json()["choices"][0]["message"]["content"]
@@ -221,6 +223,7 @@ async def test_the_api_key_guards_v1_and_nothing_else(start_engine):
         assert (await engine.client.get(path)).status_code == 200
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
@@ -235,16 +238,17 @@ async def test_the_api_key_guards_v1_and_nothing_else(start_engine):
         ({"structured_outputs": {"grammar": "root ::= x"}}, "does not support grammars"),
     ],
 )
-async def test_a_wrong_field_is_named_in_a_400(start_engine, fields, message):
-    engine = await start_engine()
+async def test_a_wrong_field_is_named_in_a_400(shared_engine, fields, message):
+    engine = await shared_engine(VLLM, "0.32.0")
     answer = await engine.client.post("/v1/chat/completions", json={**_body(), **fields})
     assert answer.status_code == 400
     assert re.search(re.escape(message), answer.json()["error"]["message"])
     assert await engine.metric("vllm:num_requests_running") == 0
 
 
-async def test_what_is_not_json_or_not_a_route_is_refused(start_engine):
-    engine = await start_engine()
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_not_json_or_not_a_route_is_refused(shared_engine):
+    engine = await shared_engine(VLLM, "0.32.0")
     answers = [
         await engine.client.post("/v1/chat/completions", content=b'{"model": '),
         await engine.client.post("/v1/chat/completions", content=b"[]"),
@@ -254,8 +258,9 @@ async def test_what_is_not_json_or_not_a_route_is_refused(start_engine):
     assert [answer.status_code for answer in answers] == [400, 400, 405, 404]
 
 
-async def test_a_list_of_prompts_and_an_echo_are_completed_one_by_one(start_engine):
-    engine = await start_engine()
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_list_of_prompts_and_an_echo_are_completed_one_by_one(shared_engine):
+    engine = await shared_engine(VLLM, "0.32.0")
     body = {"model": "tiny", "prompt": ["one fleet", "two fleets"], "max_tokens": 3, "n": 2, "echo": True, "seed": 1}
     choices = (await engine.client.post("/v1/completions", json=body)).json()["choices"]
     assert [choice["index"] for choice in choices] == [0, 1, 2, 3]

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import re
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 CAPTURES = Path(__file__).parents[1] / "data" / "captures"
 EXCHANGES = json.loads((CAPTURES / "vllm_exchanges.json").read_text(encoding="utf-8"))
@@ -31,15 +31,17 @@ ENGINES = {
 }
 
 
-@pytest.fixture
-async def engine_of(start_engine):
-    """Start the engine whose capture it is."""
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-    async def start(name):
-        argv, version = ENGINES[name.partition("_")[0]]
-        return await start_engine(argv, version=version, own=("--time-scale", "0"))
 
-    return start
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine_of(shared_engine):
+    """Give the engine whose capture it is."""
+
+    async def give(name):
+        return await shared_engine(*ENGINES[name.partition("_")[0]])
+
+    return give
 
 
 def keys(value):
@@ -141,9 +143,9 @@ async def test_an_error_is_the_captured_one_word_by_word(engine_of, name):
     assert header_names(answer) == sorted(exchange["headers"])
 
 
-async def test_the_503_of_admission_is_the_captured_one(start_engine):
+async def test_the_503_of_admission_is_the_captured_one(shared_engine):
     exchange = EXCHANGES["vllm32d_admission_2"]
-    engine = await start_engine(f"{PLAIN} --max-num-queued-tokens 1")
+    engine = await shared_engine(f"{PLAIN} --max-num-queued-tokens 1", "0.32.0")
     answer = await engine.client.post(exchange["path"], json=exchange["request"])
     assert (answer.status_code, answer.json()) == (503, exchange["body"])
     assert header_names(answer) == sorted(exchange["headers"])
@@ -160,45 +162,8 @@ async def test_forced_text_arrives_exactly_over_many_events(engine_of):
         assert sum(1 for content in contents if content) >= len(text) / 5
 
 
-def exposition(lines):
-    """Return types by family, label names by family, and the series themselves."""
-    types, labels, series = {}, defaultdict(set), set()
-    for line in lines:
-        if line.startswith("# TYPE "):
-            _, _, name, kind = line.split()
-            types[name] = kind
-        elif line and not line.startswith("#"):
-            name, _, rest = line.partition("{")
-            name = name.partition(" ")[0]
-            labels[name].add(tuple(re.findall(r'(\w+)="', rest)))
-            series.add(line)
-    return types, dict(labels), series
-
-
-@pytest.mark.parametrize(
-    ("capture", "argv", "version"),
-    [
-        ("vllm31_metrics", f"{PLAIN} --block-size 32", "0.31.0"),
-        ("vllm32_metrics_cold", f"{PLAIN} --block-size 128", "0.32.0"),
-        ("vllm32b_metrics_lora_kv", f"{TOOLS} --lora-modules lora-a=/a lora-b=/b", "0.32.0"),
-    ],
-)
-async def test_metric_names_types_labels_and_series_are_the_captured_ones(start_engine, capture, argv, version):
-    theirs = exposition((CAPTURES / f"{capture}.series.txt").read_text(encoding="utf-8").splitlines())
-    engine = await start_engine(argv, version=version, own=("--kv-tokens", "1048576", "--time-scale", "0"))
-    await engine.client.get("/v1/models")
-    text = (await engine.client.get("/metrics")).text
-    ours = exposition(re.sub(r" \S+$", "", line) if not line.startswith("#") else line for line in text.splitlines())
-    assert ours[0] == theirs[0]
-    assert ours[1] == theirs[1]
-    changing = ("vllm:cache_config_info", "vllm:lora_requests_info", "http_", "python_info")
-    assert {line for line in ours[2] if not line.startswith(changing)} == {
-        line for line in theirs[2] if not line.startswith(changing)
-    }
-
-
-async def test_the_bytes_on_the_wire_are_framed_like_the_captured_ones(start_engine):
-    engine = await start_engine(PLAIN, own=("--time-scale", "0"))
+async def test_the_bytes_on_the_wire_are_framed_like_the_captured_ones(engine_of):
+    engine = await engine_of("vllm32")
     body = json.dumps(
         {"model": "tiny", "messages": [{"role": "user", "content": "x"}], "stream": True, "max_tokens": 3}
     )
