@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 # No deadline: a busy machine is not a bug. CI tries the same examples each time, so that a change is judged by itself;
 # everyone else tries new ones.
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No explain phase: on a failure it takes minutes to tell which lines always ran.
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
+settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
 settings.register_profile("ci", settings.get_profile("house"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "house")
 

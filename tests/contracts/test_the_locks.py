@@ -1,7 +1,11 @@
 """The locks carry hashes, no host names, and everything that pyproject.toml asks for."""
 
+import ast
 import re
+import sys
 import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -61,3 +65,44 @@ def test_the_locks_hold_what_the_project_asks_for() -> None:
 def test_both_environments_hold_the_same_versions() -> None:
     runtime, development = pins("requirements.lock"), pins("requirements-dev.lock")
     assert {name: development.get(name) for name in runtime} == runtime
+
+
+ROOMS = sorted(path.parent.name for path in ROOT.glob("*/py.typed"))
+
+
+def imports(room: str) -> Iterator[str]:
+    """The top-level packages that a room imports and neither the standard library nor the house has."""
+    for path in (ROOT / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module]
+            yield from (name.partition(".")[0] for name in names)
+
+
+def extra(name: str) -> set[str]:
+    """The packages of an extra and of the extras that it names."""
+    found: set[str] = set()
+    for requirement in map(Requirement, PROJECT["project"]["optional-dependencies"].get(name, [])):
+        if requirement.name == "enginehouse":
+            found = found.union(*(extra(inner) for inner in requirement.extras))
+        else:
+            found.add(canonicalize_name(requirement.name))
+    return found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_extra_of_a_room_holds_what_it_imports(room: str) -> None:
+    base = {canonicalize_name(Requirement(line).name) for line in PROJECT["project"]["dependencies"]}
+    # pydantic pins its own core, so it needs no line.
+    held = base | extra(room.replace("_", "-")) | {"pydantic-core"}
+    providers = packages_distributions()
+    foreign = set(imports(room)) - set(sys.stdlib_module_names) - set(ROOMS)
+    missing = {
+        package
+        for package in foreign
+        if not held & {canonicalize_name(provider) for provider in providers.get(package, [package])}
+    }
+    assert not missing, (
+        f"add them to the extra {room.replace('_', '-')!r} in pyproject.toml, then `make lock`: {missing}"
+    )
