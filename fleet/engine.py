@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from fleet.codepath import Exposure
 from fleet.manifest import AnyManifest, PinnedManifest
@@ -43,6 +43,106 @@ class Preference:
 
     score: float
     reason: str
+
+
+Front = Literal["trtllm-serve", "triton"]
+"""The server in front of an engine that can have several."""
+PoolRole = Literal["prefill", "decode"]
+"""The side of a disaggregated deployment that a command starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsDialect:
+    """Where an engine of one version puts its metrics and what it calls the ones that matter.
+
+    A name that is ``None`` is not exposed by the version. Counters are named as they are exposed, with ``_total``.
+    """
+
+    name: str
+    path: str | None
+    """``None`` = the engine has no metrics."""
+    port: int | None
+    """``None`` = the serving port."""
+    running: str | None
+    """Requests in the batch (gauge)."""
+    waiting: str | None
+    """Requests in the engine's own queue (gauge)."""
+    kv_usage: str | None
+    """Share of the KV cache in use, 0..1 (gauge)."""
+    prefix_hits: str | None
+    """Prompt tokens found in the prefix cache (counter)."""
+    prefix_queries: str | None
+    """Prompt tokens looked up (counter)."""
+    rejected: str | None
+    """Requests that the engine refused to queue (counter)."""
+    ttft_seconds: str | None
+    """Time to the first token (histogram)."""
+    inter_token_seconds: str | None
+    """Time between tokens (histogram)."""
+    e2e_seconds: str | None
+    """Time of the whole request (histogram)."""
+    source: str
+    """Where the names were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probes:
+    """HTTP paths on the serving port that answer 200."""
+
+    startup: str
+    """Once the model is loaded."""
+    readiness: str
+    liveness: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shutdown:
+    """How an engine is asked to stop."""
+
+    signal: str
+    drains: bool
+    """Whether requests that run are answered before it ends."""
+    flag: str | None
+    """The flag that sets how long it drains; ``None`` = not settable."""
+    drain_seconds: int
+    """How long the house lets it drain."""
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineDescription:
+    """What one engine of one version can do, as people and pages read it."""
+
+    name: EngineName
+    package: str
+    version: str
+    flags_of: str
+    """The version whose flag list stands for it: its own, else the nearest known one."""
+    note: str | None
+    """Says that the flag list is not the version's own."""
+    released: str | None
+    """The day of its upload, ISO 8601; ``None`` = not known."""
+    refusal: str | None
+    quantizations: tuple[str, ...]
+    kv_cache_dtypes: tuple[str, ...]
+    parallelism: tuple[str, ...]
+    features: tuple[str, ...]
+    cannot: tuple[str, ...]
+    """What this version can't do, each with its reason."""
+    metrics: MetricsDialect
+    probes: Probes
+    shutdown: Shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class HostedTarget:
+    """Where requests for a hosted engine go: no pods, no version, the key by reference."""
+
+    name: HostedName
+    endpoint: str
+    api_key_ref: str
+    model: str
+    note: str
 
 
 class EngineCatalogue(Protocol):
@@ -87,6 +187,39 @@ class EngineCatalogue(Protocol):
         """How well the engine suits the workload."""
         ...
 
-    def command_line(self, manifest: PinnedManifest, *, host: str, port: int) -> CommandLine:
-        """How the pinned engine is started; settings whose default moved between versions are written out."""
+    def command_line(
+        self, manifest: PinnedManifest, *, host: str, port: int, pool: PoolRole | None = None
+    ) -> CommandLine:
+        """How the pinned engine is started; settings whose default moved between versions are written out.
+
+        ``pool`` says which side of a disaggregated deployment is started.
+        """
+        ...
+
+    def describe(self, name: EngineName, version: str) -> EngineDescription:
+        """What an engine of one version can do."""
+        ...
+
+    def versions(self, name: EngineName) -> tuple[str, ...]:
+        """The versions whose day of upload is known, ascending."""
+        ...
+
+    def metrics(self, name: EngineName, version: str, front: Front | None = None) -> MetricsDialect:
+        """Where the metrics are and what they are called."""
+        ...
+
+    def probes(self, name: EngineName, version: str, front: Front | None = None) -> Probes:
+        """The paths that say whether it runs and is ready."""
+        ...
+
+    def shutdown(self, name: EngineName, version: str) -> Shutdown:
+        """How it is asked to stop."""
+        ...
+
+    def engine_build(self, manifest: AnyManifest, name: EngineName) -> str | None:
+        """Why the model has to be built for the engine before it can start, or ``None``."""
+        ...
+
+    def hosted(self, manifest: AnyManifest) -> HostedTarget | None:
+        """Where requests go when somebody else runs the engine, or ``None``."""
         ...

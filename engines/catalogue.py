@@ -1,0 +1,166 @@
+"""The engine catalogue: what each engine of each version can do and how it is started, from the package's own data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from engines import exposure as paths
+from engines import hosted, package_data, problems, support
+from engines.deepspeed import Deepspeed
+from engines.describe import describe, metrics, shutdown
+from engines.draft import Draft
+from engines.engine import Engine, settings
+from engines.flags import FlagBook
+from engines.lmdeploy import Lmdeploy
+from engines.package_data import PackageData
+from engines.releases import Releases
+from engines.sglang import Sglang
+from engines.tables import EngineTable, HostedTable, ModelTable
+from engines.tensorrt_llm import TensorrtLlm
+from engines.vllm import Vllm
+from engines.wishes import Wish
+from fleet.codepath import Exposure
+from fleet.engine import (
+    CommandLine,
+    EngineDescription,
+    FlagProblem,
+    Front,
+    HostedTarget,
+    MetricsDialect,
+    PoolRole,
+    Preference,
+    Probes,
+    Shutdown,
+    Unsupported,
+)
+from fleet.manifest import AnyManifest, PinnedManifest
+from fleet.spec import EngineName, HostedName
+
+ENGINES: Mapping[EngineName, Engine] = {
+    EngineName.VLLM: Vllm(),
+    EngineName.SGLANG: Sglang(),
+    EngineName.TENSORRT_LLM: TensorrtLlm(),
+    EngineName.LMDEPLOY: Lmdeploy(),
+    EngineName.DEEPSPEED: Deepspeed(),
+}
+"""Where a new engine goes: a module, a line here, a table and a flag list in the data."""
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """Implements `fleet.engine.EngineCatalogue`."""
+
+    digest: str
+    tables: Mapping[EngineName, EngineTable]
+    books: Mapping[EngineName, FlagBook]
+    models: ModelTable
+    hosts: Mapping[HostedName, HostedTable]
+    releases: Releases
+
+    @classmethod
+    def of(cls, data: PackageData) -> "Catalogue":
+        """The catalogue that the data describes."""
+        tables = {name: EngineTable.model_validate(data.toml(f"data/engines/{name}.toml")) for name in ENGINES}
+        books = {
+            name: FlagBook.read(name, data.json(f"data/flags/{name}.json"), fixed_note=tables[name].flags_note)
+            for name in ENGINES
+        }
+        hosts = {HostedName(name): HostedTable(**entry) for name, entry in data.toml("data/hosted.toml").items()}
+        models = ModelTable.model_validate(data.toml("data/models.toml"))
+        return cls(data.digest, tables, books, models, hosts, Releases.read(data.toml("releases.toml")))
+
+    @property
+    def names(self) -> tuple[EngineName, ...]:
+        """The engines that it knows."""
+        return tuple(self.tables)
+
+    @property
+    def hosted_names(self) -> tuple[HostedName, ...]:
+        """The hosted engines that it knows."""
+        return tuple(self.hosts)
+
+    def package(self, name: EngineName) -> str:
+        """The normalised package name under which advisories are filed."""
+        return self.tables[name].package
+
+    def refusal(self, name: EngineName) -> str | None:
+        """Why an engine is not offered, or ``None``."""
+        refusal = self.tables[name].refusal
+        return f"{refusal.reason} ({refusal.source})" if refusal else None
+
+    def exposure(self, manifest: AnyManifest, name: EngineName, version: str) -> Exposure:
+        """The code paths that model, flags and features switch on."""
+        wish = self._wish(manifest, name, version)
+        return paths.exposure(wish, self._settings(wish))
+
+    def flag_problems(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[FlagProblem, ...]:
+        """Flags of the manifest that the version does not take."""
+        return tuple(problems.flag_problems(self._wish(manifest, name, version)))
+
+    def unsupported(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[Unsupported, ...]:
+        """What the manifest asks and the version can't do."""
+        wish = self._wish(manifest, name, version)
+        return tuple(support.unsupported(wish, self._settings(wish)))
+
+    def preference(self, manifest: AnyManifest, name: EngineName) -> Preference:
+        """How well the engine suits the workload."""
+        scores = self.tables[name].preference
+        found = scores.get(manifest.spec.workload, scores["default"])
+        return Preference(found.score, found.reason)
+
+    def command_line(
+        self, manifest: PinnedManifest, *, host: str, port: int, pool: PoolRole | None = None
+    ) -> CommandLine:
+        """How the pinned engine is started; raises `ValueError` for a hosted one and for a side that is not named."""
+        engine = manifest.spec.engine
+        if engine is None or engine.name is None or engine.version is None:
+            raise ValueError(f"'{manifest.name}' is hosted: there is no command to start it")
+        if manifest.spec.features.disaggregation == "prefill-decode" and pool is None:
+            raise ValueError(f"'{manifest.name}' is disaggregated: say which pool to start, prefill or decode")
+        wish = self._wish(manifest, engine.name, engine.version, pool)
+        return ENGINES[engine.name].command(wish, self._settings(wish, host, port))
+
+    def describe(self, name: EngineName, version: str) -> EngineDescription:
+        """What an engine of one version can do."""
+        released = self.releases.released(name, version)
+        return describe(name, self.tables[name], self.books[name].at(version), self.refusal(name), released)
+
+    def versions(self, name: EngineName) -> tuple[str, ...]:
+        """The versions whose day of upload is known, ascending."""
+        return self.releases.versions(name)
+
+    def metrics(self, name: EngineName, version: str, front: Front | None = None) -> MetricsDialect:
+        """Where the metrics are and what they are called."""
+        return metrics(self.tables[name].metrics_of(version, front))
+
+    def probes(self, name: EngineName, version: str, front: Front | None = None) -> Probes:
+        """The paths that say whether it runs and is ready; the known versions agree on them."""
+        table = self.tables[name]
+        chosen = table.fronts.get(front) if front else None
+        return (chosen.probes if chosen else table.probes).probes()
+
+    def shutdown(self, name: EngineName, version: str) -> Shutdown:
+        """How it is asked to stop."""
+        return shutdown(self.tables[name], self.books[name].at(version))
+
+    def engine_build(self, manifest: AnyManifest, name: EngineName) -> str | None:
+        """Why the model has to be built for the engine before it can start, or ``None``."""
+        build = self.tables[name].build
+        newest = self.books[name].versions[-1]
+        return build.reason if build and self._wish(manifest, name, newest).asks_for(*build.any) else None
+
+    def hosted(self, manifest: AnyManifest) -> HostedTarget | None:
+        """Where requests go when somebody else runs the engine, or ``None``."""
+        return hosted.target(manifest, self.hosts)
+
+    def _wish(self, manifest: AnyManifest, name: EngineName, version: str, pool: PoolRole | None = None) -> Wish:
+        return Wish.of(manifest, name, self.books[name].at(version), self.tables[name], self.models, pool)
+
+    def _settings(self, wish: Wish, host: str | None = None, port: int | None = None) -> Draft:
+        return settings(ENGINES[wish.name], wish, host, port)
+
+
+@lru_cache(maxsize=1)
+def load() -> Catalogue:
+    """The catalogue of this package."""
+    return Catalogue.of(package_data.read())
