@@ -9,7 +9,7 @@ _KEY_PREFIX = re.compile(
     r"(^|[^A-Za-z0-9])(sk-|csk-|gsk_|hf_|xai-|nvapi-|gh[opsu]_|github_pat_|glpat-|AKIA|ASIA|eyJ)[A-Za-z0-9_\-]{12,}"
     r"|(^|\W)Bearer\s+\S{8,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
 )
-_LONG_RUN = re.compile(r"[A-Za-z0-9+=_]{24,}")
+_LONG_RUN = re.compile(r"[A-Za-z0-9+=]{20,}")
 
 
 def carries_secret(flag: str, value: FlagValue) -> bool:

@@ -93,7 +93,7 @@ def sharing_possible(case: Case) -> Iterator[Violation]:
     for pointer, hardware, found in _known(case):
         modes = tuple(mode.value for mode in gpu(found.gpu).sharing_modes)
         if hardware.sharing not in modes:
-            message = f"a {found.gpu} ({found.name}) can't be shared by {hardware.sharing}"
+            message = f"the {found.gpu} of {found.name} can't be shared by {hardware.sharing}"
             yield _unshareable(pointer, hardware, message, f"take one of {', '.join(modes)}")
         elif hardware.sharing != "exclusive" and hardware.gpus > 1:
             message = f"a replica of {hardware.gpus} GPUs can't run on GPUs shared by {hardware.sharing}"
