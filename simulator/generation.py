@@ -60,22 +60,24 @@ class Generation:
     async def stream(self, head: Head, ticket: Ticket) -> AsyncIterator[bytes]:
         """Yield the events of a streamed answer."""
         started: set[int] = set()
+        prompt_tokens = ticket.prompt_tokens
         made = 0
         async for token in self._runtime.tokens(ticket):
-            usage = Usage(ticket.prompt_tokens, made, ticket.cached_tokens)
             piece = token.piece
             is_first = token.choice not in started
             if is_first:
+                usage = Usage(prompt_tokens, made, ticket.cached_tokens)
                 for opening in self._openings(head, token.choice, usage, is_very_first=not started):
                     yield event(opening)
                 started.add(token.choice)
                 piece = replace(piece, text=self._echo(head.request, token.choice) + piece.text)
             made += 1
-            delta = Delta(token.choice, piece, is_first, ticket.unfinished == 0, replace(usage, completion=made))
+            usage = Usage(prompt_tokens, made, ticket.cached_tokens)
+            delta = Delta(token.choice, piece, is_first, ticket.unfinished == 0, usage)
             for chunk in self._wire.chunks(head, delta):
                 yield event(chunk)
         if head.request.includes_usage:
-            usage = Usage(ticket.prompt_tokens, made, ticket.cached_tokens)
+            usage = Usage(prompt_tokens, made, ticket.cached_tokens)
             yield event(self._wire.closing(head, usage, self._timing(ticket)))
         yield DONE
 

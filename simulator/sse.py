@@ -7,6 +7,7 @@ from typing import Any
 
 DONE = b"data: [DONE]\n\n"
 KEEP_ALIVE = b": keep-alive\n\n"
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def event(chunk: Mapping[str, Any]) -> bytes:
@@ -16,7 +17,7 @@ def event(chunk: Mapping[str, Any]) -> bytes:
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:
     """Return compact JSON, not escaped beyond need."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _COMPACT.encode(value).encode("utf-8", "replace")
 
 
 async def with_keep_alive(events: AsyncIterator[bytes], idle_seconds: float | None) -> AsyncIterator[bytes]:
