@@ -9,6 +9,7 @@ from typing import cast
 import httptools
 
 MAX_HEAD_BYTES = 64 * 1024
+_HEADER_FRAME_BYTES = len(": \r\n")
 
 Headers = tuple[tuple[str, str], ...]
 
@@ -120,7 +121,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
-        self._grow_head(len(name) + len(value))
+        self._grow_head(len(name) + len(value) + _HEADER_FRAME_BYTES)
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
@@ -135,6 +136,8 @@ class HttpProtocol(asyncio.Protocol):
 
     def on_message_complete(self) -> None:
         """The request is whole: answer it."""
+        if self._parser.should_upgrade():
+            self._refuse(HTTPStatus.NOT_IMPLEMENTED)
         if self._is_refused:
             return
         method = self._parser.get_method().decode("latin-1")

@@ -80,19 +80,21 @@ class Gateway:
 
     async def _serve_until(self, told_to_stop: asyncio.Event, sync: SnapshotSync) -> None:
         decisions = await self._listen_for_envoy()
-        pages = await self._listen_for_scrapes()
-        following = asyncio.create_task(sync.run())
-        self._announce(pages)
-        await told_to_stop.wait()
-        _log.info("gateway.stopping")
-        self._settings.ready_file.unlink(missing_ok=True)
-        following.cancel()
-        decisions.close()
-        pages.close()
-        await asyncio.gather(self._decisions.drain(DRAIN_SECONDS), self._pages.drain(DRAIN_SECONDS))
-        with suppress(asyncio.CancelledError):
-            await following
-        self._settings.socket_path.unlink(missing_ok=True)
+        try:
+            pages = await self._listen_for_scrapes()
+            following = asyncio.create_task(sync.run())
+            self._announce(pages)
+            await told_to_stop.wait()
+            _log.info("gateway.stopping")
+            following.cancel()
+            decisions.close()
+            pages.close()
+            await asyncio.gather(self._decisions.drain(DRAIN_SECONDS), self._pages.drain(DRAIN_SECONDS))
+            with suppress(asyncio.CancelledError):
+                await following
+        finally:
+            self._settings.ready_file.unlink(missing_ok=True)
+            self._settings.socket_path.unlink(missing_ok=True)
 
     async def _listen_for_envoy(self) -> asyncio.Server:
         path = self._settings.socket_path

@@ -116,7 +116,7 @@ class FakeEngine:
         writer.write(head + chunk(self.first))
         await writer.drain()
         gone = asyncio.ensure_future(reader.read(1))
-        while not self.go_on.is_set() and not gone.done():
+        while not self.go_on.is_set() and not gone.done():  # noqa: ASYNC110 - the event is of another thread
             await asyncio.sleep(0.005)
         if gone.done():
             self.aborted += 1
@@ -140,7 +140,7 @@ class FakeControlPlane:
             self.heads.append(request[0])
             known = next((x[15:] for x in request[0].split("\r\n") if x.lower().startswith("if-none-match: ")), None)
             end = time.monotonic() + 5
-            while self.snapshot.etag == known and time.monotonic() < end:
+            while self.snapshot.etag == known and time.monotonic() < end:  # noqa: ASYNC110 - set by another thread
                 await asyncio.sleep(0.01)
             if self.snapshot.etag == known:
                 await answer(writer, 304, b"")

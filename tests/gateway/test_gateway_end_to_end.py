@@ -109,12 +109,25 @@ def test_a_client_that_goes_away_aborts_the_engine(gateway, client, world, until
 
 @pytest.mark.parametrize(
     "target",
-    ["//metrics", "/%6detrics", "/v1/../metrics", "/v1/%2e%2e/metrics", "/metrics", "/v1/load_lora_adapter"]
-    + ["/update_weights", "/invocations", "/v1/models/../../metrics", "/v1/chat/completions/", "/V1/chat/completions"],
+    [
+        "//metrics",
+        "/%6detrics",
+        "/v1/../metrics",
+        "/v1/%2e%2e/metrics",
+        "/metrics",
+        "/v1/load_lora_adapter",
+        "/update_weights",
+        "/invocations",
+        "/v1/models/../../metrics",
+        "/v1/chat/completions/",
+        "/V1/chat/completions",
+    ],
 )
 def test_what_is_not_public_is_404_in_every_spelling(gateway, world, target):
     before = len(gateway.one.heads)
-    head = f"POST {target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {world.acme_key}\r\ncontent-length: 2\r\n\r\n{{}}"
+    head = (
+        f"POST {target} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {world.acme_key}\r\ncontent-length: 2\r\n\r\n{{}}"
+    )
     status, body = raw(gateway, head.encode())
     assert status == 404, body
     assert json.loads(body)["error"]["code"] in {"unknown_path", "model_not_found"}

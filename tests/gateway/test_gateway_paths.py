@@ -1,0 +1,94 @@
+"""Only an exact public path is a path."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.envoy_routes import route_configuration
+from gateway.paths import ENGINE_PATHS, MODELS_PATH, Operation, public_path
+
+PIECES = st.sampled_from(
+    [
+        "/",
+        "//",
+        ".",
+        "..",
+        "%2e",
+        "%2F",
+        "%5c",
+        "\\",
+        ";",
+        "?",
+        "#",
+        "%00",
+        " ",
+        "v1",
+        "V1",
+        "chat",
+        "completions",
+        "embeddings",
+        "models",
+        "metrics",
+        "%6detrics",
+        "update_weights",
+        "é",
+        "a",
+        "http://x",
+    ]
+)
+TARGETS = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=60))
+
+
+@given(TARGETS)
+def test_an_engine_is_reached_by_an_exact_path_or_not_at_all(target):
+    path = public_path(target)
+    if path is not None and path.operation is not Operation.MODELS:
+        assert target.split("?")[0] in ENGINE_PATHS
+
+
+@given(TARGETS)
+def test_models_are_asked_for_below_their_own_path(target):
+    path = public_path(target)
+    if path is not None and path.operation is Operation.MODELS:
+        assert target.startswith(MODELS_PATH)
+        assert path.method == "GET"
+
+
+@pytest.mark.parametrize("path", [*ENGINE_PATHS, MODELS_PATH, f"{MODELS_PATH}/Qwen/Qwen3-32B"])
+def test_public_paths_are_known_with_and_without_a_query(path):
+    assert public_path(path) == public_path(f"{path}?api-version=1")
+    assert public_path(path) is not None
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "",
+        "/",
+        "/metrics",
+        "//metrics",
+        "/%6detrics",
+        "/v1/../metrics",
+        "/v1/models/",
+        "/v1/chat/completions/",
+        "//v1/chat/completions",
+        "/v1/chat%2fcompletions",
+        "/v1/./models",
+        "/v1/chat/completions#x",
+        "*",
+        "/tokenize",
+    ],
+)
+def test_everything_else_is_unknown(target):
+    assert public_path(target) is None
+
+
+def test_a_model_in_the_path_is_decoded():
+    assert public_path("/v1/models/Qwen%2FQwen3").model == "Qwen/Qwen3"
+
+
+def test_envoy_and_the_core_have_the_same_paths():
+    routes = route_configuration()["virtual_hosts"][0]["routes"]
+    to_engines = {route["match"]["path"] for route in routes if route.get("route", {}).get("cluster") == "engines"}
+    assert to_engines == set(ENGINE_PATHS)
+    assert routes[-1]["direct_response"]["status"] == 404

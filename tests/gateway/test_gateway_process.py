@@ -1,0 +1,88 @@
+"""Starting the gateway with wrong settings or in a taken place: one clear sentence and exit code 1."""
+
+import json
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from gateway.errors import GatewayError
+from gateway.settings import read_settings
+
+
+def settings_in(folder, **changes):
+    settings = {
+        "control_plane_url": "http://127.0.0.1:1",
+        "token_file": str(folder / "token"),
+        "socket_path": str(folder / "d.sock"),
+        "state_dir": str(folder / "state"),
+        "listen_port": 10000,
+        "admin_port": 10001,
+        "ready_file": str(folder / "ready.json"),
+        **changes,
+    }
+    file = folder / "settings.json"
+    file.write_text(json.dumps({name: value for name, value in settings.items() if value is not None}))
+    return file
+
+
+def start(file):
+    command = [sys.executable, "-m", "gateway", "--settings", str(file)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"listen_prot": 1}, "'listen_prot' is not known; did you mean 'listen_port'?"),
+        ({"listen_port": 0}, "listen_port: Input should be greater than or equal to 1"),
+        ({"listen_host": "localhost"}, "'localhost' is no IP address; 127.0.0.1"),
+        ({"control_plane_url": "127.0.0.1:1"}, "must start with http://"),
+        ({"socket_path": "/tmp/" + "x" * 120}, "a Unix socket's path has at most 107"),  # noqa: S108
+        ({"token_file": None}, "token_file: Field required"),
+    ],
+)
+def test_a_mistake_in_the_settings_is_named(tmp_path, changes, told):
+    with pytest.raises(GatewayError) as caught:
+        read_settings(settings_in(tmp_path, **changes))
+    assert told in str(caught.value)
+    assert str(tmp_path / "settings.json") in str(caught.value)
+
+
+def test_settings_that_are_not_there_or_no_json_are_named(tmp_path):
+    with pytest.raises(GatewayError, match="No such file"):
+        read_settings(tmp_path / "none.json")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(GatewayError, match="Invalid JSON"):
+        read_settings(tmp_path / "bad.json")
+
+
+def test_a_taken_metrics_port_is_said_and_nothing_is_left(tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        answer = start(settings_in(tmp_path, metrics_port=port))
+    assert answer.returncode == 1
+    assert f"cannot listen on 127.0.0.1:{port} for metrics" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert not (tmp_path / "ready.json").exists()
+    assert not (tmp_path / "d.sock").exists()
+
+
+def test_a_second_gateway_on_the_same_socket_is_refused(tmp_path):
+    with socket.socket(socket.AF_UNIX) as living:
+        living.bind(str(tmp_path / "d.sock"))
+        living.listen()
+        answer = start(settings_in(tmp_path))
+    assert answer.returncode == 1
+    assert f"another gateway listens on {tmp_path / 'd.sock'}" in answer.stderr
+
+
+def test_a_state_folder_that_is_a_file_is_said(tmp_path):
+    (tmp_path / "state").write_text("")
+    answer = start(settings_in(tmp_path))
+    assert answer.returncode == 1
+    assert str(tmp_path / "state") in answer.stderr
+    assert "Traceback" not in answer.stderr
