@@ -7,16 +7,15 @@ engines that are left, the one that suits the workload best is taken. Preference
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-
 from fleet.engine import EngineCatalogue, Preference
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest, PinRecord, missing_pins
 from fleet.rules import review
-from fleet.spec import EngineChoice, EngineName, Metadata, Spec
+from fleet.spec import Canary, EngineChoice, EngineName, Metadata, Spec
 from fleet.versions import is_final
 from fleet.violation import Enforcement, Violation
 
-MAX_VERSIONS_PER_ENGINE = 25
+MAX_VERSIONS_PER_ENGINE = 12
 """How far back a walk goes: an engine whose newest versions are all refused is not worth an older one."""
 _COMPLETION_POINTERS = ("/spec/engine/image", "/spec/model/revision", "/spec/batch", "/spec/hardware")
 
@@ -95,7 +94,7 @@ def _choose(
     accepted: list[tuple[Candidate, Spec, tuple[Violation, ...]]] = []
     rejections: list[Rejection] = []
     for name in _engines(manifest, catalogue):
-        refusal = "the other arm already runs it" if name is exclude else catalogue.refusal(name)
+        refusal = _other_arm(manifest, name, exclude) or catalogue.refusal(name)
         if refusal:
             rejections.append(Rejection(name, None, "engine-offered", refusal))
             continue
@@ -107,11 +106,23 @@ def _choose(
     accepted.sort(key=lambda item: (-item[0].preference.score, item[0].residuals, item[0].engine))
     chosen, spec, violations = accepted[0]
     rejections += [_outscored(other, chosen) for other, _, _ in accepted[1:]]
+    canary = _canary(manifest, chosen, facts, catalogue) if manifest.spec.canary else None
     pinned = None
     if not _mandatory(violations) and not missing_pins(spec):
-        pinned = _pinned(manifest.metadata, spec, facts, catalogue, source_digest)
-    canary = _canary(manifest, chosen, facts, catalogue) if manifest.spec.canary else None
+        whole = spec.model_copy(update={"canary": _pinned_canary(manifest, canary)})
+        pinned = _pinned(manifest.metadata, whole, facts, catalogue, source_digest)
     return Choice(chosen, tuple(rejections), pinned, violations, canary)
+
+
+def _other_arm(manifest: Manifest, name: EngineName, exclude: EngineName | None) -> str | None:
+    """Why an engine is left to the other arm: a canary on the same engine would compare nothing."""
+    if name is exclude:
+        return "the other arm already runs it"
+    canary = manifest.spec.canary
+    named = manifest.spec.engine.name if manifest.spec.engine else None
+    if canary is not None and canary.engine.name is name and named is None:
+        return "the canary runs it, and both arms need different engines"
+    return None
 
 
 def _engines(manifest: Manifest, catalogue: EngineCatalogue) -> Sequence[EngineName]:
@@ -162,7 +173,8 @@ def _draft(manifest: Manifest, name: EngineName, version: str, facts: Facts) -> 
     if image is None and facts.policy.allow_runtime_process:
         runtime = "process"
     engine = written.model_copy(update={"name": name, "version": version, "image": image, "runtime": runtime})
-    return manifest.spec.model_copy(update={"engine": engine})
+    # The canary is another candidate with its own walk, so it does not decide about this one.
+    return manifest.spec.model_copy(update={"engine": engine, "canary": None})
 
 
 def _known_image(name: EngineName, version: str, facts: Facts) -> str | None:
@@ -223,6 +235,13 @@ def _canary(manifest: Manifest, chosen: Candidate, facts: Facts, catalogue: Engi
         spec=spec.model_copy(update={"served_name": served_name}),
     )
     return _choose(arm, facts, catalogue, source_digest=manifest.source_digest, exclude=chosen.engine)
+
+
+def _pinned_canary(manifest: Manifest, choice: Choice | None) -> Canary | None:
+    """The manifest's canary with the engine that was chosen for it, where one was."""
+    canary = manifest.spec.canary
+    engine = choice.pinned.spec.engine if choice is not None and choice.pinned is not None else None
+    return canary.model_copy(update={"engine": engine}) if canary is not None and engine is not None else canary
 
 
 def _pinned(

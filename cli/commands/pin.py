@@ -1,5 +1,7 @@
 """``enginehouse pin``: fix all four parts of written manifests, and say why each other candidate was not taken."""
 
+from collections.abc import Iterable
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +14,7 @@ from cli.output import Format, Output, emit, table, tell
 from cli.violations import violation_rows
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest, dump
-from fleet.placement import Choice, choose
+from fleet.placement import Choice, Rejection, choose
 from fleet.rules import stale
 
 
@@ -119,15 +121,26 @@ def _show_choice(name: str, choice: Choice) -> None:
     else:
         tell(f"{name}: no candidate is acceptable")
     if choice.rejections:
-        table([_rejection_json(item) for item in choice.rejections], title="rejected")
+        table(_rejection_rows(choice.rejections), title="rejected")
     if choice.violations:
         table(violation_rows(choice.violations), title="what the rules say")
     if choice.canary is not None:
         _show_choice(f"{name} (canary)", choice.canary)
 
 
-def _rejection_json(item: object) -> dict[str, object]:
-    return {key: getattr(item, key) for key in ("engine", "version", "rule", "reason")}
+def _rejection_rows(rejections: Iterable[Rejection]) -> list[dict[str, object]]:
+    """One row for neighbouring versions of an engine that the same rule refuses; the newest one's reason is shown."""
+    rows: list[dict[str, object]] = []
+    for (engine, rule), group in groupby(rejections, key=lambda item: (item.engine, item.rule)):
+        items = list(group)
+        newest, oldest = items[0], items[-1]
+        span = newest.version if len(items) == 1 else f"{newest.version} to {oldest.version} ({len(items)})"
+        rows.append({"engine": engine, "version": span, "rule": rule, "reason": newest.reason})
+    return rows
+
+
+def _rejection_json(item: Rejection) -> dict[str, object]:
+    return {"engine": item.engine, "version": item.version, "rule": item.rule, "reason": item.reason}
 
 
 def _choice_json(choice: Choice) -> dict[str, object]:

@@ -1,0 +1,196 @@
+"""Commands that need no server: their contracts, exit codes and messages."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+
+RECORD = {
+    "schema_version": "1.7.0",
+    "id": "CVE-2026-1000",
+    "aliases": ["GHSA-aaaa-bbbb-cccc"],
+    "modified": "2026-11-01T00:00:00Z",
+    "published": "2026-11-01T00:00:00Z",
+    "severity": [{"type": "CVSS_V3", "score": "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:H/A:H"}],
+    "affected": [
+        {
+            "package": {"ecosystem": "PyPI", "name": "vllm"},
+            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "0.33.0"}]}],
+        }
+    ],
+}
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "one.json").write_text(json.dumps(RECORD))
+    return folder
+
+
+def test_check_gives_the_documented_document(data: Path) -> None:
+    result = run("advisories", "check", "vllm==0.32.0", "--data", str(data), "-o", "json")
+    assert result.exit_code == 0
+    answer = json.loads(result.stdout)
+    assert {key: answer[key] for key in ("engine", "version", "published", "verdict")} == {
+        "engine": "vllm",
+        "version": "0.32.0",
+        "published": True,
+        "verdict": "affected",
+    }
+    match = answer["matches"][0]
+    assert {"id", "aliases", "severity", "paths", "result", "reason", "fixed"} <= set(match)
+    assert match["id"] == "CVE-2026-1000"
+    assert match["aliases"] == ["GHSA-aaaa-bbbb-cccc"]
+    assert match["severity"] == "critical"
+    assert match["fixed"] == ["0.33.0"]
+
+
+@pytest.mark.parametrize(
+    ("release", "verdict"),
+    [
+        ("vllm==0.33.0", "not_affected"),
+        ("vllm==0.33.0rc1", "affected"),
+        ("vllm==0.32.0+cu129", "affected"),
+        ("vllm==0.33.1.dev5+gabc1234", "unknown"),
+        ("vllm==nightly", "unknown"),
+        ("sglang==0.5.23", "unknown"),
+    ],
+)
+def test_check_follows_the_data_it_was_given(data: Path, release: str, verdict: str) -> None:
+    result = run("advisories", "check", release, "--data", str(data), "-o", "json")
+    assert json.loads(result.stdout)["verdict"] == verdict
+
+
+def test_a_query_exits_0_whatever_it_finds_and_3_with_fail(data: Path) -> None:
+    arguments = ("advisories", "check", "vllm==0.32.0", "--data", str(data))
+    assert run(*arguments).exit_code == 0
+    assert run(*arguments, "--fail").exit_code == 3
+    assert run("advisories", "check", "vllm==0.33.0", "--data", str(data), "--fail").exit_code == 0
+
+
+def test_a_bad_record_is_told_on_stderr_and_json_stays_json(data: Path) -> None:
+    (data / "bad.json").write_text('{"id": "CVE-2026-2", "affected": [{"package": {"ecosystem": "PyPI", "name": "vll')
+    result = run("advisories", "check", "vllm==0.33.0", "--data", str(data), "-o", "json")
+    assert json.loads(result.stdout)["quarantined"]
+    assert "quarantined" in result.stderr
+
+
+def test_pins_give_floors_and_a_recommendation(data: Path) -> None:
+    result = run("advisories", "pins", "--engine", "vllm", "--data", str(data), "-o", "json")
+    engine = json.loads(result.stdout)["engines"][0]
+    assert engine["recommended"] == "0.33.0"
+    core = next(pin for pin in engine["pins"] if pin["path"] == "core")
+    assert core["floor"] == "0.33.0"
+    assert core["decided_by"] == ["CVE-2026-1000"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("advisories", "check", "vllm"), "'vllm' is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm==0.33.0", "--path", "multimodl"), "did you mean multimodal?"),
+        (("advisories", "check", "vllm==0.33.0", "--data", "nowhere"), "nowhere"),
+        (("review", "nowhere.yaml"), "nowhere.yaml"),
+        (("deployments", "list", "--server", "localhost"), "is not a URL"),
+    ],
+)
+def test_input_that_cannot_be_read_exits_2_and_says_what_would_be_right(
+    arguments: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    result = run(*arguments)
+    assert getattr(result.exception, "code", None) == 2
+    assert message in str(result.exception)
+
+
+def test_the_runbook_is_refused_with_records(checkout: Path) -> None:
+    files = sorted((checkout / "examples" / "runbook-2026").glob("*.yaml"))
+    assert len(files) == 3
+    result = run("review", *map(str, files), "-o", "json")
+    assert result.exit_code == 3
+    by_name = {item["name"]: item for item in json.loads(result.stdout)["manifests"]}
+    assert all(item["refused"] for item in by_name.values())
+    unpublished = by_name["vllm-multimodal-0-18-2"]["violations"]
+    assert any("not published; near it: 0.18.1, 0.19.0" in item["message"] for item in unpublished)
+    text_only = {item["advisory"] for item in by_name["sglang-text-only-0-4-3"]["violations"]}
+    assert {"CVE-2026-112266", "CVE-2026-7669"} <= text_only
+    assert "CVE-2026-3059" not in text_only
+
+
+WRITTEN = """
+apiVersion: enginehouse.dev/v1
+kind: InferenceDeployment
+metadata: {name: support-chat}
+spec:
+  workload: chat
+  model: {id: Qwen/Qwen3-8B, revision: b968826d9c46dd6066d109eabc6255188de91218}
+  engine: {name: vllm}
+  batch: {max_model_len: 8192}
+  hardware: {instance_type: g6.xlarge, gpus: 1}
+"""
+
+
+def test_pin_writes_a_lock_that_check_accepts_until_the_manifest_changes(tmp_path: Path) -> None:
+    written = tmp_path / "support-chat.yaml"
+    written.write_text(WRITTEN)
+    assert run("pin", str(written), "--check").exit_code == 3
+    assert run("pin", str(written), "--write").exit_code == 0
+    assert "version: 0.33.0" in (tmp_path / "support-chat.pinned.yaml").read_text()
+    assert run("pin", str(written), "--check").exit_code == 0
+    written.write_text(WRITTEN.replace("8192", "4096"))
+    stale = run("pin", str(written), "--check", "-o", "json")
+    assert stale.exit_code == 3
+    assert "changed since" in json.loads(stale.stdout)["stale"][0]
+
+
+def test_pin_keeps_every_rejection_with_its_reason(tmp_path: Path) -> None:
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN.replace("{name: vllm}", "{name: vllm, version: 0.18.2}"))
+    result = run("pin", str(written), "-o", "json")
+    assert result.exit_code == 3
+    answer = json.loads(result.stdout)["manifests"][0]
+    assert answer["pinned"] is None
+    assert answer["rejections"][0]["rule"] == "version-published"
+
+
+def test_pin_for_an_environment_without_a_digest_writes_nothing_and_exits_3(tmp_path: Path) -> None:
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN)
+    result = run("pin", str(written), "--env", "staging", "--write", "-o", "json")
+    assert result.exit_code == 3
+    assert not (tmp_path / "x.pinned.yaml").exists()
+    answer = json.loads(result.stdout)["manifests"][0]
+    assert answer["choice"]["engine"] == "vllm"
+    assert any(item["rule"] == "four-pins" or "image" in item["rule"] for item in answer["violations"])
+
+
+def test_a_pin_with_a_canary_on_another_engine_is_two_files(tmp_path: Path) -> None:
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN + "  canary: {engine: {name: sglang}, share: 0.05}\n")
+    assert run("pin", str(written), "--write").exit_code == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"x.yaml", "x.pinned.yaml", "x.canary.pinned.yaml"}
+
+
+def test_help_shows_every_command_and_its_exit_codes() -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    for word in ("advisories", "pin", "review", "deployments", "demo", "audit", "3 refused by rules"):
+        assert word in " ".join(result.stdout.split())
+
+
+def test_colour_is_left_out_where_nobody_looks(data: Path) -> None:
+    assert "\x1b[" not in run("advisories", "check", "vllm==0.32.0", "--data", str(data)).stdout
+
+
+def test_the_program_is_installed(checkout: Path) -> None:
+    assert shutil.which("enginehouse", path=str(checkout / ".venv" / "bin")) or shutil.which("enginehouse")
