@@ -12,7 +12,7 @@ from sources.package_names import is_ours, package_key
 _ID = re.compile(r'"id"\s*:\s*"([A-Za-z][A-Za-z0-9._:-]{2,99})"')
 _PACKAGE = re.compile(r'"package"\s*:\s*\{([^{}]{0,2000})')
 _FIELD = re.compile(r'"(ecosystem|name|purl)"\s*:\s*"([^"\\]{1,200})"')
-_RECORD_NAME = re.compile(r"[A-Z][A-Za-z]{1,15}-[A-Za-z0-9-]{3,60}")
+_RECORD_NAME = re.compile(r"[A-Z][A-Za-z]{1,15}-[A-Za-z0-9-]{1,60}")
 
 
 def quarantine(document: Document, reason: str, parsed: object = None) -> tuple[Quarantined, ...]:
