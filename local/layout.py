@@ -3,6 +3,7 @@
 import hashlib
 import os
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -110,7 +111,7 @@ class Layout:
         folder.chmod(0o700)
 
 
-def state_home(environment: dict[str, str], home: Path) -> Path:
+def state_home(environment: Mapping[str, str], home: Path) -> Path:
     """The folder below which fleets keep their state unless told otherwise."""
     base = environment.get("XDG_STATE_HOME", "")
     return (Path(base) if Path(base).is_absolute() else home / ".local/state") / "enginehouse"

@@ -98,8 +98,8 @@ def engines(folder: Path) -> tuple[EngineRecord, ...]:
 
 
 def _engines(folder: Path) -> Iterator[EngineRecord]:
-    for path in folder.glob("*.json"):
+    for path in folder.glob("*.process.json"):
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             found = json.loads(path.read_bytes())
             identity = ProcessIdentity(pid=int(found["pid"]), start_ticks=int(found["start_ticks"]))
-            yield EngineRecord(name=path.stem, identity=identity, port=int(found["port"]))
+            yield EngineRecord(name=str(found["id"]), identity=identity, port=int(found["port"]))

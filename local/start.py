@@ -43,15 +43,6 @@ class RunningFleet:
         """Where people and programs reach it."""
         return settings.urls(self.ports)
 
-    def admin_token(self) -> str | None:
-        """The first token of the person, once; ``None`` = it was given out before."""
-        given = self.layout.token("admin.given")
-        if given.exists():
-            return None
-        token = tokens.issue(self.layout, self.programs, "admin", "security-admin", environment=self.environment)
-        record.write_text(given, "shown once; only its hash is kept, in the control plane's database\n")
-        return token
-
 
 @contextlib.contextmanager
 def opened(

@@ -55,3 +55,13 @@ def issue_once(
     token = issue(layout, programs, name, scope, environment=environment)
     record.write_text(path, token + "\n")
     return token, True
+
+
+def first(layout: Layout, programs: Programs, *, environment: Mapping[str, str]) -> str | None:
+    """The first token of the person, once; ``None`` = it was given out before."""
+    given = layout.token("admin.given")
+    if given.exists():
+        return None
+    token = issue(layout, programs, "admin", "security-admin", environment=environment)
+    record.write_text(given, "shown once; only its hash is kept, in the control plane's database\n")
+    return token

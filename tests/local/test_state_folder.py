@@ -71,9 +71,9 @@ def test_no_record_is_no_fleet(tmp_path):
 
 
 def test_a_broken_engine_record_hides_no_other(tmp_path):
-    (tmp_path / "a.json").write_text('{"pid": 12, "start')
-    (tmp_path / "b.json").write_text('{"pid": 12, "start_ticks": 5, "port": 9}')
-    (tmp_path / "c.json").write_text("[]")
+    (tmp_path / "a.process.json").write_text('{"pid": 12, "start')
+    (tmp_path / "b.process.json").write_text('{"id": "b", "pid": 12, "start_ticks": 5, "port": 9}')
+    (tmp_path / "c.process.json").write_text("[]")
     assert [engine.name for engine in record.engines(tmp_path)] == ["b"]
 
 

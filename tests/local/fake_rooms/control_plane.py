@@ -21,8 +21,8 @@ def serve(settings):
     engine_port = settings["metrics_port"]  # a port that nobody else uses here
     code = f"import fake_listener; fake_listener.listen({engine_port})"
     engine = subprocess.Popen([sys.executable, "-c", code], start_new_session=True)
-    record = {"pid": engine.pid, "start_ticks": start_ticks(engine.pid), "port": engine_port}
-    (Path(settings["process_dir"]) / "chat-1.json").write_text(json.dumps(record), encoding="utf-8")
+    record = {"id": "chat-1", "pid": engine.pid, "start_ticks": start_ticks(engine.pid), "port": engine_port}
+    (Path(settings["process_dir"]) / "chat-1.process.json").write_text(json.dumps(record), encoding="utf-8")
     ready(settings)
     listen(settings["port"])
 

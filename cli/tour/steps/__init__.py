@@ -1,0 +1,1 @@
+"""The steps of the tour, one file each; each takes the world and what the steps before found out."""
