@@ -9,10 +9,20 @@ from fleet.value import Value
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
 """A DNS label: it becomes the name of Kubernetes objects."""
+Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=4096)]
+"""One line of text: no control characters, so that it means the same in every file and log."""
+LabelKey = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+    ),
+]
+LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")]
+"""Keys and values as Kubernetes takes them for labels."""
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
 ImageDigest = Annotated[str, StringConstraints(pattern=r"^[^\s@]+@sha256:[0-9a-f]{64}$")]
-FlagValue = str | int | float | bool
+FlagValue = Line | int | float | bool
 
 
 class Workload(StrEnum):
@@ -54,16 +64,16 @@ Modality = Literal["text", "image", "video", "audio"]
 class Quality(Value):
     """A measured quality of a model, with where the number comes from."""
 
-    metric: str
+    metric: Line
     value: float
-    source: str
+    source: Line
 
 
 class AlternativeModel(Value):
     """Another model that could serve the workload."""
 
-    id: str
-    revision: str | None = None
+    id: Line
+    revision: Line | None = None
     kind: Literal["smaller", "distilled", "pruned", "quantized"]
     quality: Quality | None = None
 
@@ -71,8 +81,8 @@ class AlternativeModel(Value):
 class Model(Value):
     """The first pin: which weights, at which revision."""
 
-    id: str
-    revision: str | None = None
+    id: Line
+    revision: Line | None = None
     """A commit of the model repository; ``None`` = not pinned yet."""
     quantization: Quantization | None = None
     """``None`` = as the checkpoint is."""
@@ -83,13 +93,13 @@ class EngineChoice(Value):
     """The second pin: which engine, version and image. ``None`` = left to ``enginehouse pin``."""
 
     name: EngineName | None = None
-    version: str | None = None
+    version: Line | None = None
     image: ImageDigest | None = None
     runtime: Literal["image", "process"] = "image"
     """``process`` runs the engine as a process without an image; only policy ``local`` lets it."""
     front: Literal["trtllm-serve", "triton"] | None = None
     """The server in front of TensorRT-LLM."""
-    flags: dict[str, FlagValue] = Field(default_factory=dict)
+    flags: dict[Line, FlagValue] = Field(default_factory=dict)
     """Further flags of the engine, by their long spelling with the leading dashes; ``true`` = a bare switch."""
 
 
@@ -98,9 +108,9 @@ class HostedEngine(Value):
 
     name: HostedName
     endpoint: Annotated[str, StringConstraints(pattern=r"^https://[^\s]+$")]
-    api_key_ref: str
+    api_key_ref: Line
     """The name of a secret; never the key."""
-    model: str
+    model: Line
 
 
 class Batch(Value):
@@ -116,7 +126,7 @@ class Batch(Value):
 class Hardware(Value):
     """The fourth pin: which instances. ``gpus`` counts the GPUs of one replica."""
 
-    instance_type: str
+    instance_type: Line
     gpus: Positive
     sharing: Literal["exclusive", "mig", "mps", "time-slicing"] = "exclusive"
     purchase: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
@@ -156,12 +166,12 @@ class Features(Value):
     """What the deployment may do; each switch opens code paths."""
 
     modalities: tuple[Modality, ...] = ("text",)
-    lora: tuple[str, ...] = ()
+    lora: tuple[Line, ...] = ()
     disaggregation: Literal["none", "prefill-decode", "encoder"] = "none"
     kv_offload: Literal["none", "host", "lmcache", "mooncake"] = "none"
     speculative: Literal["none", "ngram", "draft", "eagle", "mtp"] = "none"
     structured_output: bool = False
-    tool_parser: str | None = None
+    tool_parser: Line | None = None
     trust_remote_code: bool = False
 
 
@@ -179,8 +189,8 @@ class Objectives(Value):
 class Schedule(Value):
     """A floor for the number of replicas at certain times."""
 
-    cron: str
-    timezone: str = "UTC"
+    cron: Line
+    timezone: Line = "UTC"
     min: Annotated[int, Field(ge=0)]
 
 
@@ -202,7 +212,7 @@ class Scaling(Value):
 class Compare(Value):
     """The golden prompts that both arms answer."""
 
-    prompts: str
+    prompts: Line
 
 
 class Canary(Value):
@@ -224,7 +234,7 @@ class Metadata(Value):
     """The name and labels of a deployment."""
 
     name: Name
-    labels: dict[str, str] = Field(default_factory=dict)
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
 
 
 class Spec(Value):
@@ -232,7 +242,7 @@ class Spec(Value):
 
     workload: Workload
     model: Model
-    served_name: str | None = None
+    served_name: Line | None = None
     """The public model name; ``None`` = the deployment's name."""
     engine: EngineChoice | None = None
     hosted: HostedEngine | None = None

@@ -1,5 +1,6 @@
 """``enginehouse review``: judge manifests by the rules that every other room uses."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from cli.output import Format, Output, emit, table, tell
 from cli.violations import violation_rows
 from fleet.manifest import AnyManifest, PinnedManifest
 from fleet.rules import review as review_manifest
-from fleet.violation import refuses
+from fleet.violation import Violation, refuses
 
 
 def review(
@@ -30,35 +31,41 @@ def review(
 
     catalogue = load()
     known = facts(environment, data, policy, catalogue.digest)
-    reviewed = [(path, manifest, review_manifest(manifest, known, catalogue)) for path, manifest in _read(files)]
-    refused = [path for path, _, violations in reviewed if refuses(violations)]
+    manifests = [(path, read_manifest(path)) for path in files]
+    reviewed = [Reviewed(path, item, review_manifest(item, known, catalogue)) for path, item in manifests]
+    refused = [item for item in reviewed if refuses(item.violations)]
     if output is Format.TABLE:
-        for path, manifest, violations in reviewed:
-            verdict = "refused" if refuses(violations) else "accepted"
-            table(violation_rows(violations), title=f"{manifest.name} ({path}): {verdict}")
+        _show(reviewed)
         tell(f"{len(refused)} of {len(reviewed)} refused")
         tell(where_from(known))
     else:
-        emit(
-            {
-                "manifests": [
-                    {
-                        "file": str(path),
-                        "name": manifest.name,
-                        "identity": manifest.identity if isinstance(manifest, PinnedManifest) else None,
-                        "refused": refuses(violations),
-                        "violations": [item.model_dump(mode="json") for item in violations],
-                    }
-                    for path, manifest, violations in reviewed
-                ],
-                "facts": {"digest": known.digest, "as_of": known.as_of, "source": known.data.source},
-            },
-            output=output,
-            names=map(str, refused),
-        )
+        origin = {"digest": known.digest, "as_of": known.as_of, "source": known.data.source}
+        document = {"manifests": [_document(item) for item in reviewed], "facts": origin}
+        emit(document, output=output, names=[str(item.path) for item in refused])
     if refused:
         raise typer.Exit(Exit.REFUSED)
 
 
-def _read(files: list[Path]) -> list[tuple[Path, AnyManifest]]:
-    return [(path, read_manifest(path)) for path in files]
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """One file with what the rules say about it."""
+
+    path: Path
+    manifest: AnyManifest
+    violations: list[Violation]
+
+
+def _show(reviewed: list[Reviewed]) -> None:
+    for item in reviewed:
+        verdict = "refused" if refuses(item.violations) else "accepted"
+        table(violation_rows(item.violations), title=f"{item.manifest.name} ({item.path}): {verdict}")
+
+
+def _document(item: Reviewed) -> dict[str, object]:
+    return {
+        "file": str(item.path),
+        "name": item.manifest.name,
+        "identity": item.manifest.identity if isinstance(item.manifest, PinnedManifest) else None,
+        "refused": refuses(item.violations),
+        "violations": [violation.model_dump(mode="json") for violation in item.violations],
+    }

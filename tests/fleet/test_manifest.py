@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleet.manifest import AnyManifest, Manifest, ManifestError, PinnedManifest, dump, parse
+from fleet.manifest import AnyManifest, Manifest, ManifestError, PinnedManifest, dump, from_document, parse
 
 WRITTEN = """
 apiVersion: enginehouse.dev/v1
@@ -37,7 +37,12 @@ def error_of(text: str) -> str:
     return str(caught.value)
 
 
-@given(st.sampled_from(["chat", "batch", "moe"]), st.integers(1, 10**6), st.text(max_size=30), st.floats(0.01, 1))
+@given(
+    st.sampled_from(["chat", "batch", "moe"]),
+    st.integers(1, 10**6),
+    st.from_regex(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,20}[A-Za-z0-9])?", fullmatch=True),
+    st.floats(0.01, 1),
+)
 def test_what_is_dumped_reads_back_equal(workload: str, length: int, label: str, share: float) -> None:
     document = parse(WRITTEN).model_dump(mode="json")
     document["metadata"]["labels"] = {"note": label}
@@ -107,6 +112,14 @@ def test_a_version_that_yaml_reads_as_a_number_is_named() -> None:
 def test_an_alias_is_refused_before_it_can_grow() -> None:
     bomb = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n"
     assert "line 2: the alias '*a' is not allowed" in error_of(bomb)
+
+
+@pytest.mark.parametrize("text", ["a\x85b", "a\nb", "a\u2028b", "\x07"])
+def test_text_that_files_would_break_is_refused(text: str) -> None:
+    document = parse(WRITTEN).model_dump(mode="json", exclude_none=True)
+    document["spec"]["model"]["id"] = text
+    with pytest.raises(ManifestError, match="/spec/model/id"):
+        from_document(document)
 
 
 def test_duplicate_keys_are_refused_with_their_line() -> None:
