@@ -61,7 +61,7 @@ class ChatStream:
         payload = line.removeprefix(DATA).strip()
         if payload == DONE:
             return True
-        event = json.loads(payload)
+        event = self._event(payload)
         if "error" in event:
             raise StreamCut(f"the engine ended the stream after {self.chunks} chunks: {event['error']}")
         self.fingerprint = event.get("system_fingerprint") or self.fingerprint
@@ -73,3 +73,12 @@ class ChatStream:
                 self.text += piece
                 self.ttft_seconds = self.ttft_seconds or self._clock() - self._begin
         return False
+
+    def _event(self, payload: str) -> dict[str, Any]:
+        try:
+            event = json.loads(payload)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            raise StreamCut(f"after {self.chunks} chunks came an event that is no JSON object")
+        return event

@@ -30,7 +30,7 @@ class _Reader:
     def _read(self) -> None:
         try:
             self.stream.finish()
-        except StreamCut as error:
+        except (StreamCut, RuntimeError) as error:  # RuntimeError: the step gave up and closed the stream
             self.error = str(error)
         self.ended_at = time.monotonic()
 
