@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fleet import codepath
 from fleet.advisory import Label, normalised_package
-from sources.osv import BadRecord
+from sources.errors import BadRecord
 
 LABEL_CODES: Mapping[str, codepath.CodePath] = {
     "mm": codepath.MULTIMODAL,
@@ -31,7 +31,7 @@ LABEL_CODES: Mapping[str, codepath.CodePath] = {
 class LabelsFile(BaseModel):
     """``labels.json``: ``package/ID`` -> codes, the main path first."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     labels: dict[str, tuple[str, ...]]
 
@@ -39,7 +39,7 @@ class LabelsFile(BaseModel):
 class VersionsFile(BaseModel):
     """``versions.json``: package -> versions on the index, without yanked ones, and the day of reading."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
     versions: dict[str, tuple[str, ...]]
     retrieved: str = ""

@@ -1,7 +1,6 @@
 """The facts of one environment, gathered from files; and the bundle in which they travel."""
 
 import json
-import os
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
@@ -13,6 +12,7 @@ from fleet.manifest import problems_of
 from sources import environment as environment_files
 from sources import osv_folder, policy_file, snapshot
 from sources.errors import SourceError
+from sources.whole_file import write_whole
 from sources.yaml_file import FileError, read_text
 
 BUNDLE_KIND = "Facts"
@@ -92,10 +92,8 @@ def loads(text: str, *, source: str) -> Facts:
 
 
 def write(path: Path, facts: Facts) -> None:
-    """Write a bundle as a whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(dumps(facts), encoding="utf-8")
-    os.replace(partial, path)
+    """Write a bundle as a whole or not at all; raises `SourceError`."""
+    write_whole(path, dumps(facts).encode())
 
 
 def read(path: Path) -> Facts:

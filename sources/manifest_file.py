@@ -1,9 +1,9 @@
 """Manifests on disk: written and pinned ones."""
 
-import os
 from pathlib import Path
 
 from fleet.manifest import AnyManifest, dump, parse
+from sources.whole_file import write_whole
 from sources.yaml_file import read_text
 
 PINNED_SUFFIX = ".pinned.yaml"
@@ -25,7 +25,5 @@ def pinned_path(path: Path) -> Path:
 
 
 def write(path: Path, manifest: AnyManifest) -> None:
-    """Write a manifest as a whole or not at all."""
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_text(dump(manifest), encoding="utf-8")
-    os.replace(partial, path)
+    """Write a manifest as a whole or not at all; raises `SourceError`."""
+    write_whole(path, dump(manifest).encode())

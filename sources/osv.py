@@ -11,12 +11,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from fleet.advisory import EventKind
+from sources.errors import BadRecord
 
 MAX_REASON_CHARACTERS = 300
-
-
-class BadRecord(Exception):
-    """A record that can't be taken in, with the reason in one sentence."""
 
 
 def _absent_is_empty(value: object) -> object:
@@ -42,7 +39,7 @@ FreeForm = Annotated[dict[str, Any], BeforeValidator(lambda value: {} if value i
 class OsvPart(BaseModel):
     """A typed part of a record; keys that it does not know stay in ``model_extra`` to be counted."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     def unknown_keys(self) -> int:
         """How many keys of this part and the parts inside are not in the schema."""
@@ -71,7 +68,7 @@ class OsvPackage(OsvPart):
 class OsvEvent(BaseModel):
     """One bound of a range; some producers write several kinds into one object. An unknown kind is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     introduced: str | None = None
     fixed: str | None = None

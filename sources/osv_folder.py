@@ -13,8 +13,9 @@ from sources import snapshot
 from sources.assemble import assemble
 from sources.broken_record import quarantine
 from sources.companions import Published, is_labels, is_versions, read_labels, read_versions
+from sources.errors import BadRecord
 from sources.json_files import Document, documents
-from sources.osv import BadRecord, read_document
+from sources.osv import read_document
 from sources.osv_record import convert
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"

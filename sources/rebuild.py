@@ -1,7 +1,6 @@
 """Rebuilds the bundled snapshot from folders of OSV JSON, labels and versions."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -13,6 +12,7 @@ from sources.companions import Published
 from sources.errors import SourceError
 from sources.osv_folder import scan
 from sources.snapshot import SNAPSHOT_FILE, SOURCE
+from sources.whole_file import write_whole
 
 DEFAULT_OUTPUT = Path(__file__).parent / "data" / SNAPSHOT_FILE
 
@@ -58,12 +58,10 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         data = build(options.folders, retrieved=options.retrieved)
+        write_whole(options.out, as_bytes(data))
     except SourceError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    partial = options.out.with_name(f".{options.out.name}.partial")
-    partial.write_bytes(as_bytes(data))
-    os.replace(partial, options.out)
     records = sum(len(advisory.records) for advisory in data.advisories)
     sys.stderr.write(f"{options.out}: {records} records, {len(data.advisories)} advisories, as of {data.as_of}\n")
     return 0

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from fleet.advisory import EventKind
 from fleet.severity import Severity
-from sources.osv import BadRecord, read_document
+from sources.errors import BadRecord
+from sources.osv import read_document
 from sources.osv_record import convert
 from sources.package_names import is_ours, package_key
 from sources.ratings import rating
