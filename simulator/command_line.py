@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-from simulator.engine_flags import CommandLineError, EngineFlags, read_engine_flags, takes_images
+from simulator.engine_flags import CommandLineError, EngineFlags, image_limit, read_engine_flags
 from simulator.settings import ApiSettings, CacheSettings, Dialect, EngineSettings, Limits, Pace
 
 DEFAULT_KV_TOKENS = 262_144
@@ -32,8 +32,8 @@ def read_command_line(argv: Sequence[str]) -> EngineSettings:
         dialect=dialect,
         version=options.engine_version,
         model=model,
-        host=flags.text("host", "server-name") or "127.0.0.1",
-        port=flags.number("port", "server-port") or _DEFAULT_PORT[dialect],
+        host=flags.text("host", "server-name", "http-address") or "127.0.0.1",
+        port=flags.number("port", "server-port", "http-port") or _DEFAULT_PORT[dialect],
         api=_api(dialect, flags, model, options.multimodal),
         limits=_limits(dialect, flags, cache),
         cache=cache,
@@ -102,7 +102,7 @@ def _api(dialect: Dialect, flags: EngineFlags, model: str, multimodal: bool) -> 
         always_sends_usage=flags.has("enable-force-include-usage"),
         reports_request_metrics=flags.has("enable-per-request-metrics"),
         metrics_are_on=dialect is not Dialect.SGLANG or flags.has("enable-metrics"),
-        takes_images=multimodal or takes_images(flags),
+        image_limit=image_limit(flags, model, sees_images=multimodal),
         has_tool_parser=has_tool_parser or dialect is not Dialect.VLLM,
         has_auto_tools=flags.has("enable-auto-tool-choice") or dialect is not Dialect.VLLM,
         returns_request_ids=flags.has("enable-request-id-headers"),
@@ -119,10 +119,16 @@ def _cache(dialect: Dialect, flags: EngineFlags, kv_tokens: int | None) -> Cache
     return CacheSettings(
         block_size=block_size,
         num_blocks=given or max(1, tokens // block_size),
-        prefix_caching=flags.text("enable-prefix-caching") != "false" and not flags.has("disable-radix-cache"),
+        prefix_caching=_keeps_prefixes(dialect, flags),
         blocks_were_given=flags.has("num-gpu-blocks-override"),
         block_size_was_given=flags.has("block-size"),
     )
+
+
+def _keeps_prefixes(dialect: Dialect, flags: EngineFlags) -> bool:
+    if dialect is Dialect.LMDEPLOY:
+        return flags.has("enable-prefix-caching")
+    return flags.text("enable-prefix-caching") != "false" and not flags.has("disable-radix-cache")
 
 
 def _max_model_len(flags: EngineFlags) -> int | None:

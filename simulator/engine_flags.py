@@ -1,13 +1,18 @@
 """Reads a real engine's own command line and keeps the flags that the simulator understands."""
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 _Number = TypeVar("_Number", int, float)
 
 LIST_FLAGS = frozenset({"served-model-name", "api-key", "lora-modules", "lora-paths", "api-keys", "adapters"})
+MOST_IMAGES = 999
+"""Images that a prompt may hold when no limit is given."""
+
+_SEEING = re.compile(r"(?i)-vl\b|vision|omni|pixtral|llava|internvl|gemma-3|llama-4|multimodal")
 _SUFFIXES = {"k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -85,13 +90,26 @@ def _whole(text: str) -> int:
     return int(float(text[:-1]) * factor) if factor else int(text)
 
 
-def takes_images(flags: EngineFlags) -> bool:
-    """Tell whether the command line lets pictures in: `--limit-mm-per-prompt` with a count above zero."""
-    limit = flags.text("limit-mm-per-prompt")
-    if limit is None:
-        return False
+def image_limit(flags: EngineFlags, model: str, *, sees_images: bool) -> int | None:
+    """Return how many images a prompt may hold; `None` for a model that sees none.
+
+    The model is taken to see images when its name says so, when a limit above zero is given, or when told.
+    """
+    given = flags.text("limit-mm-per-prompt", "limit-mm-data-per-request")
+    limits = {} if given is None else _json_object(given)
+    limit = limits.get("image", MOST_IMAGES)
+    limit = limit.get("count", MOST_IMAGES) if isinstance(limit, dict) else limit
+    if not isinstance(limit, int):
+        raise CommandLineError(f"the image limit is {limit!r}; a whole number is needed")
+    opened = limit > 0 and "image" in limits
+    return limit if sees_images or opened or _SEEING.search(model) else None
+
+
+def _json_object(text: str) -> dict[str, Any]:
     try:
-        counts = json.loads(limit)
+        found = json.loads(text)
     except ValueError as error:
-        raise CommandLineError(f'--limit-mm-per-prompt is {limit!r}; JSON like {{"image": 1}} is needed') from error
-    return isinstance(counts, dict) and any(isinstance(count, dict) or count > 0 for count in counts.values())
+        raise CommandLineError(f'--limit-mm-per-prompt is {text!r}; JSON like {{"image": 1}} is needed') from error
+    if not isinstance(found, dict):
+        raise CommandLineError(f'--limit-mm-per-prompt is {text!r}; JSON like {{"image": 1}} is needed')
+    return found

@@ -87,9 +87,10 @@ def read_request(body: Body, endpoint: Endpoint, settings: EngineSettings) -> Ge
 
 
 def _model(body: Body, settings: EngineSettings) -> str:
+    """Return the model to answer with: TensorRT-LLM and SGLang take any name, the others only their own."""
     names = settings.api.served_names + settings.api.adapters
     model = body.text("model")
-    if model is None:
+    if model is None or settings.dialect is Dialect.TENSORRT_LLM:
         return names[0]
     if model not in names and settings.dialect is not Dialect.SGLANG:
         aliases = ", ".join(names)
@@ -102,8 +103,7 @@ def _model(body: Body, settings: EngineSettings) -> str:
 def _prompts(body: Body, endpoint: Endpoint, settings: EngineSettings) -> tuple[Prompt, ...]:
     if endpoint is Endpoint.CHAT:
         text, images = chat_text(body.items("messages"), body.items("tools"))
-        if images and not settings.api.takes_images:
-            raise bad_request(f"{settings.api.served_names[0]} is not a multimodal model")
+        _check_images(images, settings.api)
         prompts: tuple[Prompt, ...] = (_from_text(text),)
     else:
         prompts = _completion_prompts(body.fields["prompt"])
@@ -111,6 +111,19 @@ def _prompts(body: Body, endpoint: Endpoint, settings: EngineSettings) -> tuple[
     if longest >= settings.limits.max_model_len:
         raise _too_long(longest, settings)
     return prompts
+
+
+def _check_images(images: int, api: ApiSettings) -> None:
+    if not images:
+        return
+    if api.image_limit is None:
+        raise bad_request(f"{api.served_names[0]} is not a multimodal model")
+    if images > api.image_limit:
+        raise bad_request(
+            f"At most {api.image_limit} image(s) may be provided in one prompt. Set `--limit-mm-per-prompt` to "
+            "increase this limit. (parameter=image)",
+            param="image",
+        )
 
 
 def _completion_prompts(given: object) -> tuple[Prompt, ...]:

@@ -48,10 +48,11 @@ class ApiSettings:
     always_sends_usage: bool = False
     reports_request_metrics: bool = False
     metrics_are_on: bool = True
-    takes_images: bool = False
     has_tool_parser: bool = False
     has_auto_tools: bool = False
     returns_request_ids: bool = False
+    image_limit: int | None = None
+    """Images that a prompt may hold; `None` for a model that sees none."""
     keep_alive_seconds: float | None = None
     """Seconds without an event after which a comment is sent; `None` never sends one."""
 

@@ -195,7 +195,7 @@ async def test_a_client_that_leaves_frees_its_place_and_its_blocks_at_once(start
     if streams:
         assert await reader.readuntil(b'"role":"assistant"')
     writer.close()
-    await engine.until(lambda: runs(0), seconds=0.5)
+    await engine.until(lambda: runs(0), seconds=2)
     assert await engine.metric("vllm:kv_cache_usage_perc") == 0
     assert await engine.metric('vllm:request_success_total{engine="0",finished_reason="abort"') == 0
 
@@ -272,3 +272,16 @@ async def test_a_list_of_prompts_and_an_echo_are_completed_one_by_one(shared_eng
         assert "".join(texts) == choice["text"]
     tokens = {"model": "tiny", "prompt": [5, 6, 7], "max_tokens": 1}
     assert (await engine.client.post("/v1/completions", json=tokens)).json()["usage"]["prompt_tokens"] == 3
+
+
+async def test_images_are_taken_up_to_the_limit(start_engine):
+    engine = await start_engine(f'{VLLM} --limit-mm-per-prompt {{"image":1}}')
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+    answers = [
+        await engine.chat([{"type": "text", "text": "What is it?"}, *[image] * number], max_tokens=2)
+        for number in (0, 1, 2)
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 400]
+    assert answers[2].json()["error"]["param"] == "image"
+    tokens = [answer.json()["usage"]["prompt_tokens"] for answer in answers[:2]]
+    assert tokens[1] - tokens[0] == 64

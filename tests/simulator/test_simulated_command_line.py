@@ -1,5 +1,8 @@
 """The real engines' command lines, read by the simulator."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +11,10 @@ from simulator.command_line import read_command_line
 from simulator.engine_flags import CommandLineError, read_engine_flags
 from simulator.settings import Dialect
 
+GOLDEN = Path(__file__).parents[1] / "engines" / "golden"
+LINES = [
+    path for path in sorted(GOLDEN.glob("*.json")) if path.stem.startswith(tuple(Dialect)) and "triton" not in path.stem
+]
 WORDS = st.text(alphabet="abcdefgh", min_size=1, max_size=8)
 
 
@@ -36,7 +43,7 @@ def test_a_vllm_command_line_sets_limits_names_and_cache():
     assert api.served_names == ("chat", "other")
     assert api.api_keys == ("sk-1", "sk-2")
     assert "sk-1" not in repr(settings)
-    assert (api.reports_cached_tokens, api.always_sends_usage, api.takes_images) == (True, True, True)
+    assert (api.reports_cached_tokens, api.always_sends_usage, api.image_limit) == (True, True, 2)
     assert (api.has_tool_parser, api.has_auto_tools, api.keep_alive_seconds) == (True, True, 5.0)
     assert (limits.max_model_len, limits.max_num_seqs, limits.max_queued_requests) == (32_000, 128, 9)
     assert (cache.block_size, cache.num_blocks, cache.prefix_caching) == (32, 2_000, True)
@@ -90,6 +97,33 @@ def test_the_underscores_of_trtllm_and_the_names_of_lmdeploy_are_read():
     assert trt.dialect is Dialect.TENSORRT_LLM
 
 
+@pytest.mark.parametrize(
+    ("argv", "own", "limit"),
+    [
+        ("vllm serve Qwen/Qwen3-32B", (), None),
+        ("vllm serve Qwen/Qwen3-32B", ("--multimodal",), 999),
+        ("vllm serve Qwen/Qwen3-VL-8B", (), 999),
+        ('vllm serve Qwen/Qwen3-VL-8B --limit-mm-per-prompt {"image":0,"video":0}', (), 0),
+        ('vllm serve Qwen/Qwen3-32B --limit-mm-per-prompt {"image":0}', (), None),
+        ('vllm serve acme/own --limit-mm-per-prompt {"image":{"count":3}}', (), 3),
+    ],
+)
+def test_what_a_model_sees_comes_from_its_name_its_limit_or_the_option(argv, own, limit):
+    assert read("vllm", argv, *own).api.image_limit == limit
+
+
+@pytest.mark.parametrize("golden", LINES, ids=lambda path: path.stem)
+def test_every_command_line_of_the_catalogue_is_read(golden):
+    argv = json.loads(golden.read_text(encoding="utf-8"))["argv"]
+    dialect = next(dialect for dialect in Dialect if golden.stem.startswith(dialect))
+    own = ["--dialect", dialect, "--engine-version", "1.0", "--kv-tokens", "4000000"]
+    settings = read_command_line([*own, "--", *argv])
+    assert str(settings.port) in argv
+    assert settings.model in argv
+    assert str(settings.limits.max_model_len) in argv
+    assert set(settings.api.served_names) <= set(argv)
+
+
 def test_negated_flags_switch_off():
     off = read("vllm", "vllm serve m --no-enable-prefix-caching --no-enable-prompt-tokens-details")
     assert not off.cache.prefix_caching
@@ -115,6 +149,8 @@ def test_a_default_cache_holds_the_longest_request():
         ("vllm serve m --port x", "--port is 'x'"),
         ("vllm serve m --max-model-len 4096 --num-gpu-blocks-override 10", "give at least 256 blocks"),
         ("vllm serve m --limit-mm-per-prompt {", "--limit-mm-per-prompt"),
+        ("vllm serve m --limit-mm-per-prompt []", "--limit-mm-per-prompt"),
+        ('vllm serve m --limit-mm-per-prompt {"image":"x"}', "image limit is 'x'"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_would_be_right(argv, message):

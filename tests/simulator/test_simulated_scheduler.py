@@ -69,7 +69,7 @@ class PoolRules(RuleBasedStateMachine):
 
 
 TestPool = PoolRules.TestCase
-TestPool.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestPool.settings = settings(max_examples=40, stateful_step_count=25, deadline=None)
 
 
 @given(st.lists(st.integers(0, 9), max_size=40), SALTS, SALTS)
