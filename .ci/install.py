@@ -131,7 +131,17 @@ def install_environment(uv: Path, environment: Mapping[str, str]) -> None:
         run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, ".venv", environment=environment)
     if not stamp.exists() or stamp.read_text(encoding="utf-8").strip() != digest:
         print("installing the locked environment into .venv ...", flush=True)
-        run(uv, "pip", "sync", "--quiet", *target, "--compile-bytecode", "--require-hashes", ENVIRONMENT_LOCK, environment=environment)
+        run(
+            uv,
+            "pip",
+            "sync",
+            "--quiet",
+            *target,
+            "--compile-bytecode",
+            "--require-hashes",
+            ENVIRONMENT_LOCK,
+            environment=environment,
+        )
     editable = ("--no-deps", "--no-build-isolation", "--offline", "--editable", ".")
     run(uv, "pip", "install", "--quiet", *target, *editable, environment=environment)
     stamp.write_text(digest + "\n", encoding="utf-8")

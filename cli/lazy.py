@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import typer
-from typer._click import Command, Context
+from typer._click import Command, Context, HelpFormatter
 from typer.core import TyperCommand, TyperGroup
+
+from fleet.nearest import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,22 @@ class LazyGroup(TyperGroup):
         entry = self.table[cmd_name]
         return TyperCommand(name=cmd_name, help=entry.help, short_help=entry.help, rich_help_panel=entry.panel)
 
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """The commands below the heading of their panel, without importing any of them."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for name, entry in self.table.items():
+            panels.setdefault(entry.panel, []).append((name, entry.help))
+        for panel, rows in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl(rows)
+
     def resolve_command(self, ctx: Context, args: list[str]) -> tuple[str | None, Command | None, list[str]]:
         """Import the command that was named, then resolve as usual."""
         name = args[0] if args else ""
         if name in self.table and name not in self.commands:
             self.commands[name] = _load(name, self.table[name])
+        if name and not name.startswith("-") and name not in self.commands:
+            ctx.fail(f"no command '{name}'{did_you_mean(name, self.table)}")
         return super().resolve_command(ctx, args)
 
 
