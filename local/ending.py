@@ -1,7 +1,7 @@
 """Ending processes: TERM, a while of grace, then KILL; only processes whose start time matches."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
@@ -9,7 +9,14 @@ from local.identity import PROC, ProcessIdentity, identify, is_running, send, wa
 
 FLEET_VARIABLE = "ENGINEHOUSE_FLEET"
 """Set in the environment of every process of a fleet, so that none is lost when its record is."""
+OWN_PREFIX = "ENGINEHOUSE_"
 KILL_SECONDS = 5.0
+
+
+def child_environment(environment: Mapping[str, str], state: Path) -> dict[str, str]:
+    """What a process of the fleet gets to see: the mark, and nothing that would overrule its settings file."""
+    others = {name: value for name, value in environment.items() if not name.startswith(OWN_PREFIX)}
+    return others | {FLEET_VARIABLE: str(state)}
 
 
 def end(

@@ -50,9 +50,12 @@ def _launch(python: str, engine: EngineKind, environment: Mapping[str, str]) -> 
     if engine == "simulated":
         return simulated
     folders = [str(Path(python).parent), environment.get("PATH", "")]
-    if shutil.which("vllm", path=":".join(folders)) is None:
+    vllm = shutil.which("vllm", path=":".join(folders))
+    if vllm is None:
         raise LocalFleetError(
             f"--engine vllm needs the program 'vllm' beside {python} or on the PATH, and it is not there. "
             "Install vLLM, or use --engine simulated."
         )
-    return {**simulated, "vllm": ("env",)}
+    # What follows is `--` and the engine's own command line, whose first word is the program.
+    run = f"import os, sys; os.execv({vllm!r}, [{vllm!r}, *sys.argv[3:]])"
+    return {**simulated, "vllm": (python, "-P", "-c", run)}

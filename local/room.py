@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from local import probe
-from local.ending import FLEET_VARIABLE
+from local.ending import child_environment
 from local.errors import LocalFleetError
 from local.identity import identify_child
 from local.record import ProcessRecord
@@ -113,7 +113,7 @@ def run(room: Room, argv: tuple[str, ...], *, state: Path, environment: Mapping[
                 stdout=log,
                 stderr=log,
                 cwd=state,
-                env={**environment, FLEET_VARIABLE: str(state)},
+                env=child_environment(environment, state),
                 start_new_session=True,
             )
     except OSError as error:

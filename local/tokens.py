@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from local import record
-from local.ending import FLEET_VARIABLE
+from local.ending import child_environment
 from local.errors import LocalFleetError
 from local.layout import Layout
 from local.programs import Programs
@@ -26,7 +26,7 @@ def issue(layout: Layout, programs: Programs, name: str, scope: Scope, *, enviro
         done = subprocess.run(  # noqa: S603 - our own program, no shell
             argv,
             cwd=layout.state,
-            env={**environment, FLEET_VARIABLE: str(layout.state)},
+            env=child_environment(environment, layout.state),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local.ending import FLEET_VARIABLE, end, marked
+from local.ending import FLEET_VARIABLE, child_environment, end, marked
 from local.identity import ProcessIdentity, identify, is_running, is_same, send, wait_for_end
 
 
@@ -85,3 +85,8 @@ def test_marked_processes_are_found_without_a_record(tmp_path):
         for started in (ours, others):
             started.kill()
             started.wait()
+
+
+def test_settings_of_the_persons_shell_do_not_reach_the_fleet(tmp_path):
+    seen = child_environment({"PATH": "/bin", "ENGINEHOUSE_PORT": "1", FLEET_VARIABLE: "/other"}, tmp_path)
+    assert seen == {"PATH": "/bin", FLEET_VARIABLE: str(tmp_path)}
