@@ -75,7 +75,7 @@ class VersionRequired(ControlPlaneError):
 
     def __init__(self, kind: str, name: str, generation: int) -> None:
         super().__init__(
-            f'{kind} \'{name}\' exists at version "{generation}"; read it and send its ETag in If-Match, '
+            f"{kind} '{name}' exists at version \"{generation}\"; read it and send its ETag in If-Match, "
             "so that nobody's change is lost"
         )
 

@@ -20,7 +20,7 @@ LOOP_FAILED = "loop.failed"
 REPLICA_STARTED = "replica.started"
 REPLICA_ENDED = "replica.ended"
 REPLICA_DIED = "replica.died"
-TOKEN_CREATED = "token.created"  # noqa: S105 - the name of an event
+TOKEN_CREATED = "token.created"
 
 _SECRET_KEYS = frozenset({"token", "secret", "authorization", "key", "password"})
 

@@ -1,9 +1,11 @@
 """What the control plane stores and observes, as frozen values; documents are plain JSON."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
+
+from fleet.engine import CommandLine
 
 Document = dict[str, Any]
 """A JSON object as it crosses the API."""
@@ -17,7 +19,7 @@ class Kind(StrEnum):
     TRIAGE = "Triage"
     TENANT = "Tenant"
     KEY = "Key"
-    TOKEN = "Token"  # noqa: S105 - the name of a kind, not a secret
+    TOKEN = "Token"
     ADVISORY_DATA = "AdvisoryData"
 
 
@@ -225,6 +227,8 @@ class Replica:
     """``None`` = not known."""
     detail: str = ""
     """Why it is dead or not healthy yet."""
+    was_asked_to_end: bool = False
+    """Whether it drained or was ended before it died."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +240,5 @@ class Launch:
     engine: str
     version: str
     revision: str
-    argv_template: tuple[str, ...]
-    """Arguments with ``{port}`` where the port goes."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
+    command: Callable[[int], CommandLine]
+    """The engine's command line for a port."""

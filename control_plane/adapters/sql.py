@@ -34,7 +34,9 @@ def connect(url: str) -> Engine:
     try:
         parsed = make_url(url)
         if parsed.get_backend_name() == "sqlite" and parsed.database in (None, "", ":memory:"):
-            raise SettingsError("database_url names no file: a database in memory is lost; use sqlite:////path/state.db")
+            raise SettingsError(
+                "database_url names no file: a database in memory is lost; use sqlite:////path/state.db"
+            )
         engine = create_engine(parsed, pool_size=10, max_overflow=50, pool_pre_ping=not url.startswith("sqlite"))
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         raise SettingsError(f"database_url can't be used: {error}") from None

@@ -120,7 +120,7 @@ class DeploymentRows:
         """How many deployments have each status of a condition type."""
         table = tables.conditions
         query = select(table.c.status, func.count()).where(table.c.type == condition).group_by(table.c.status)
-        return {status: count for status, count in self._connection.execute(query)}
+        return {row[0]: row[1] for row in self._connection.execute(query)}
 
     def _conditions(self, first: str, last: str) -> dict[str, tuple[Condition, ...]]:
         table = tables.conditions

@@ -10,7 +10,6 @@ from control_plane.adapters import sql_tables as tables
 from control_plane.records import Scope, StoredKey, StoredObject, StoredToken
 from fleet.audit import AuditEntry, AuditEvent, ChainHead, extend
 
-
 Touch = Callable[[], None]
 """Tells the unit that rows of a kind are about to change."""
 

@@ -1,0 +1,233 @@
+"""The shapes that cross the API: Kubernetes' metadata, spec and status, closed models for what clients send."""
+
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from fleet.manifest import PinnedManifest, PinRecord
+from fleet.spec import Name, Spec
+from fleet.value import Value
+from fleet.violation import Violation
+from fleet.waiver import TriageStatus
+
+ApiVersion = Literal["enginehouse.dev/v1"]
+Line = Annotated[str, Field(min_length=1, max_length=200)]
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
+LargestInteger = 2**53 - 1
+"""The largest whole number that every JSON reader keeps."""
+Limit = Annotated[int, Field(ge=0, le=LargestInteger)]
+
+
+class ObjectMeta(Value):
+    """What the server knows about an object beside its spec."""
+
+    name: str
+    generation: int
+    creationTimestamp: datetime
+    updateTimestamp: datetime
+    labels: dict[str, str] | None = None
+    managedBy: str | None = None
+    """The environment whose files own it: the API can't change it."""
+
+
+class ConditionShape(Value):
+    """One statement about an object."""
+
+    type: str
+    status: Literal["True", "False", "Unknown"]
+    reason: str
+    message: str
+    lastTransitionTime: datetime
+    observedGeneration: int
+
+
+class EndpointShape(Value):
+    """One running engine."""
+
+    address: str
+    identity: str
+    draining: bool
+
+
+class Proposal(Value):
+    """The same deployment at a version that the rules accept; PUT it to take it."""
+
+    manifest: PinnedManifest
+    reason: str
+
+
+class DeploymentStatus(Value):
+    """What the control plane says about a deployment."""
+
+    identity: str
+    phase: str
+    conditions: tuple[ConditionShape, ...]
+    violations: tuple[Violation, ...]
+    """Mandatory ones of the last review: an already stored deployment is not ended by them."""
+    residuals: tuple[Violation, ...]
+    """What stays to be known: violations that only tell."""
+    proposal: Proposal | None
+    noProposalReason: str | None
+    """Why a refused deployment has no proposal."""
+    endpoints: tuple[EndpointShape, ...]
+    factsDigest: str | None
+    """The facts of the last review."""
+
+
+class Deployment(Value):
+    """A stored deployment."""
+
+    apiVersion: ApiVersion
+    kind: Literal["PinnedInferenceDeployment"]
+    metadata: ObjectMeta
+    spec: Spec
+    pin: PinRecord
+    status: DeploymentStatus
+
+
+class DifferenceShape(Value):
+    """One place that a change would alter."""
+
+    pointer: str
+    before: Any
+    after: Any
+
+
+class Plan(Value):
+    """What a dry run found; nothing was stored."""
+
+    apiVersion: ApiVersion
+    kind: Literal["Plan"]
+    action: Literal["create", "replace", "unchanged", "delete"]
+    name: str
+    refused: bool
+    changes: tuple[DifferenceShape, ...]
+    violations: tuple[Violation, ...] = ()
+    identity: dict[str, str | None] | None = None
+    """``before`` and ``after``; another identity means that engines are replaced."""
+    facts: dict[str, str | None] | None = None
+    """``digest`` and ``as_of`` of the facts that it was judged by."""
+
+
+class BodyMeta(Value):
+    """What a client says about an object beside its spec."""
+
+    name: Name
+
+
+class WaiverSpec(Value):
+    """An exception for one identity, of one advisory or one rule."""
+
+    identity: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
+    advisory: Line | None = None
+    rule: Line | None = None
+    owner: Line
+    reason: Text
+    expires: date
+
+
+class TriageSpec(Value):
+    """A person's word on an advisory whose data does not decide."""
+
+    package: Line
+    advisory: Line
+    versions: tuple[Line, ...] = ()
+    """Empty = every version."""
+    status: TriageStatus
+    owner: Line
+    reason: Text
+    reference: Text
+    expires: date
+
+
+class TenantSpec(Value):
+    """The limits of a tenant; ``null`` = none."""
+
+    tokens_per_minute: Limit | None = None
+    requests_per_minute: Limit | None = None
+
+
+class KeySpec(Value):
+    """Whose key it is and when it ends."""
+
+    tenant: Name
+    expires: datetime | None = None
+
+
+class WaiverBody(Value):
+    """A waiver as a client sends it."""
+
+    apiVersion: ApiVersion = "enginehouse.dev/v1"
+    kind: Literal["Waiver"] = "Waiver"
+    metadata: BodyMeta
+    spec: WaiverSpec
+
+
+class TriageBody(Value):
+    """A triage entry as a client sends it."""
+
+    apiVersion: ApiVersion = "enginehouse.dev/v1"
+    kind: Literal["Triage"] = "Triage"
+    metadata: BodyMeta
+    spec: TriageSpec
+
+
+class TenantBody(Value):
+    """A tenant as a client sends it."""
+
+    apiVersion: ApiVersion = "enginehouse.dev/v1"
+    kind: Literal["Tenant"] = "Tenant"
+    metadata: BodyMeta
+    spec: TenantSpec = TenantSpec()
+
+
+class KeyBody(Value):
+    """What a client asks for: a key of a tenant."""
+
+    tenant: Name
+    name: Name | None = None
+    """``null`` = the server gives one."""
+    expires: datetime | None = None
+    """``null`` = it does not end by itself."""
+
+
+class Waiver(WaiverBody):
+    """A stored waiver."""
+
+    metadata: ObjectMeta  # type: ignore[assignment]
+
+
+class Triage(TriageBody):
+    """A stored triage entry."""
+
+    metadata: ObjectMeta  # type: ignore[assignment]
+
+
+class Tenant(TenantBody):
+    """A stored tenant."""
+
+    metadata: ObjectMeta  # type: ignore[assignment]
+
+
+class KeyStatus(Value):
+    """What is known of a key."""
+
+    prefix: str
+
+
+class Key(Value):
+    """A key of a tenant."""
+
+    apiVersion: ApiVersion
+    kind: Literal["Key"]
+    metadata: ObjectMeta
+    spec: KeySpec
+    status: KeyStatus
+
+
+class NewKey(Key):
+    """A key as it is shown once."""
+
+    key: str
+    """The key itself; only its hash is kept."""

@@ -1,0 +1,204 @@
+"""The composition root: the only place that knows the adapters."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from fastapi import FastAPI
+
+from control_plane.adapters.clock import SystemClock
+from control_plane.adapters.folders import FolderFeed
+from control_plane.adapters.migrating import migrate
+from control_plane.adapters.no_cluster import NoCluster
+from control_plane.adapters.processes import Processes
+from control_plane.adapters.prometheus import PrometheusMeter
+from control_plane.adapters.sql import SqlStore, connect
+from control_plane.api.application import application
+from control_plane.errors import SettingsError
+from control_plane.loops.review_everything import ReviewWatch
+from control_plane.loops.running import Loop, LoopRunner
+from control_plane.loops.sync_advisories import AdvisorySync
+from control_plane.ports import AdvisoryFeed, Clock, Cluster, Store
+from control_plane.records import Kind
+from control_plane.services.advisories import AdvisoryService, EngineService
+from control_plane.services.audit import AuditLog
+from control_plane.services.deployments import DeploymentService
+from control_plane.services.facts import FactsBook, HouseRules
+from control_plane.services.house import House
+from control_plane.services.inspection import Inspector
+from control_plane.services.keys import KeyService, refuse_tenant_with_keys
+from control_plane.services.objects import ObjectService
+from control_plane.services.readiness import Readiness
+from control_plane.services.reconciliation import Reconciler
+from control_plane.services.snapshots import SnapshotService
+from control_plane.services.tokens import TokenService
+from control_plane.settings import Settings
+from engines import catalogue as engine_catalogue
+from fleet.engine import EngineCatalogue
+from fleet.facts import AdvisoryData
+from sources import environment as environment_files
+from sources import policy_file
+from sources.errors import SourceError
+
+REVIEW_SECONDS = 0.1
+"""How often it is asked whether the facts changed: a comparison in memory, unless they did."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What tests put in place of the real parts; ``None`` = the real one."""
+
+    clock: Clock | None = None
+    cluster: Cluster | None = None
+    feed: AdvisoryFeed | None = None
+    catalogue: EngineCatalogue | None = None
+
+
+@dataclass
+class Assembly:
+    """One control plane, wired but not running."""
+
+    app: FastAPI
+    house: House
+    meter: PrometheusMeter
+    store: SqlStore
+    sync: AdvisorySync
+    watch: ReviewWatch
+    loops: LoopRunner
+    stopping: "Stopping" = field(repr=False)
+
+
+@dataclass
+class Stopping:
+    """Whether the server is about to end."""
+
+    is_stopping: bool = False
+
+
+def build_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
+    """The application for a server; its loops run as long as it does."""
+    return assemble(settings, parts).app
+
+
+def open_store(settings: Settings) -> SqlStore:
+    """The database at its newest schema."""
+    engine = connect(settings.database_url)
+    migrate(engine)
+    return SqlStore(engine)
+
+
+def token_service(settings: Settings) -> TokenService:
+    """What makes tokens, without the rest of the house."""
+    return TokenService(store=open_store(settings), clock=SystemClock())
+
+
+def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
+    """Wire everything; raises `SettingsError`, `StorageError`."""
+    given = parts or Parts()
+    clock = given.clock or SystemClock()
+    catalogue = given.catalogue or engine_catalogue.load()
+    rules = _house_rules(settings)
+    folders = settings.advisory_folders
+    feed = given.feed or FolderFeed(folders, use_bundled=settings.advisory_bundled, clock=clock)
+    cluster = given.cluster or _cluster(settings, clock)
+    store = open_store(settings)
+    meter = PrometheusMeter()
+    facts = FactsBook(rules=rules, data=AdvisoryData(), catalogue=catalogue, clock=clock, store=store)
+    stopping = Stopping()
+    house = _house(settings, facts, store, clock, cluster, meter, stopping)
+    sync = AdvisorySync(feed=feed, inspector=house.inspector, readiness=house.readiness, meter=meter, clock=clock)
+    watch = ReviewWatch(inspector=house.inspector, readiness=house.readiness)
+    loops = LoopRunner(
+        (
+            Loop("sync-advisories", sync.look, settings.watch_seconds),
+            Loop("review-everything", watch.look, REVIEW_SECONDS),
+            Loop("reconcile", house.reconciler.look, settings.reconcile_seconds),
+        )
+    )
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        sync.look()  # the first data before the first request
+        house.readiness.refresh()
+        loops.start()
+        yield
+        stopping.is_stopping = True
+        loops.stop()
+        store.close()
+
+    app = application(house, lifespan)
+    return Assembly(app, house, meter, store, sync, watch, loops, stopping)
+
+
+def _house(
+    settings: Settings,
+    facts: FactsBook,
+    store: Store,
+    clock: Clock,
+    cluster: Cluster,
+    meter: PrometheusMeter,
+    stopping: Stopping,
+) -> House:
+    def objects(kind: Kind) -> ObjectService:
+        rows = {
+            Kind.WAIVER: lambda unit: unit.waivers,
+            Kind.TRIAGE: lambda unit: unit.triage,
+            Kind.TENANT: lambda unit: unit.tenants,
+        }
+        if kind is Kind.TENANT:
+            return ObjectService(
+                kind=kind, rows=rows[kind], store=store, clock=clock, before_delete=refuse_tenant_with_keys
+            )
+        return ObjectService(kind=kind, rows=rows[kind], store=store, clock=clock)
+
+    return House(
+        facts=facts,
+        deployments=DeploymentService(store=store, facts=facts, clock=clock),
+        waivers=objects(Kind.WAIVER),
+        triage=objects(Kind.TRIAGE),
+        tenants=objects(Kind.TENANT),
+        keys=KeyService(store=store, clock=clock),
+        tokens=TokenService(store=store, clock=clock),
+        audit=AuditLog(store),
+        advisories=AdvisoryService(facts),
+        engines=EngineService(facts),
+        snapshots=SnapshotService(store),
+        readiness=Readiness(facts=facts, clock=clock, database_problem=store.problem),
+        inspector=Inspector(store=store, facts=facts, clock=clock, meter=meter),
+        reconciler=Reconciler(
+            store=store,
+            cluster=cluster,
+            catalogue=facts.catalogue,
+            clock=clock,
+            meter=meter,
+            drain_seconds=settings.drain_seconds,
+        ),
+        clock=clock,
+        meter=meter,
+        is_stopping=lambda: stopping.is_stopping,
+    )
+
+
+def _house_rules(settings: Settings) -> HouseRules:
+    try:
+        book = policy_file.read(settings.policy_file)
+        policy = policy_file.policy_for(book, settings.environment)
+        folder = settings.environment_dir
+        written = environment_files.read(folder) if folder else environment_files.Environment()
+    except SourceError as error:
+        raise SettingsError(str(error)) from error
+    return HouseRules(settings.environment, policy, written.images, written.waivers, written.triage)
+
+
+def _cluster(settings: Settings, clock: Clock) -> Cluster:
+    if settings.cluster == "none" or settings.process_dir is None:
+        return NoCluster()
+    try:
+        return Processes(
+            folder=settings.process_dir.resolve(),
+            launch=settings.launch,
+            clock=clock,
+            stop_seconds=settings.stop_seconds,
+        )
+    except OSError as error:
+        raise SettingsError(f"process_dir {settings.process_dir} can't be used: {error.strerror}") from error

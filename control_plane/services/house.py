@@ -1,0 +1,41 @@
+"""Everything that the HTTP face may call, in one value."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from control_plane.ports import Clock, Meter
+from control_plane.services.advisories import AdvisoryService, EngineService
+from control_plane.services.audit import AuditLog
+from control_plane.services.deployments import DeploymentService
+from control_plane.services.facts import FactsBook
+from control_plane.services.inspection import Inspector
+from control_plane.services.keys import KeyService
+from control_plane.services.objects import ObjectService
+from control_plane.services.readiness import Readiness
+from control_plane.services.reconciliation import Reconciler
+from control_plane.services.snapshots import SnapshotService
+from control_plane.services.tokens import TokenService
+
+
+@dataclass(frozen=True, slots=True)
+class House:
+    """The services of one control plane."""
+
+    facts: FactsBook
+    deployments: DeploymentService
+    waivers: ObjectService
+    triage: ObjectService
+    tenants: ObjectService
+    keys: KeyService
+    tokens: TokenService
+    audit: AuditLog
+    advisories: AdvisoryService
+    engines: EngineService
+    snapshots: SnapshotService
+    readiness: Readiness
+    inspector: Inspector
+    reconciler: Reconciler
+    clock: Clock
+    meter: Meter
+    is_stopping: Callable[[], bool]
+    """Whether the server is about to end: requests that wait stop waiting."""
