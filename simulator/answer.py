@@ -1,7 +1,7 @@
 """An answer on its way out: what every dialect needs to write it as JSON."""
 
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -114,11 +114,11 @@ class Wire(Protocol):
         """Return the list of models."""
 
 
-def finish_reason(request: GenerationRequest, piece: Piece) -> str | None:
-    """Return the reason as the API names it: a required tool that ended by itself says so."""
+def finish_reason(request: GenerationRequest, piece: Piece, *, tells_named_tools: bool = False) -> str | None:
+    """Return the reason as the API names it: a required tool that ended by itself says so, a named one may."""
     if piece.finish is None:
         return None
-    called = request.tool is not None and not request.tool.was_named
+    called = request.tool is not None and (tells_named_tools or not request.tool.was_named)
     return "tool_calls" if called and piece.finish is Finish.STOP else piece.finish.value
 
 
@@ -135,8 +135,3 @@ def _token_logprob(text: str, alternatives: int) -> Json:
 def _one_logprob(text: str) -> Json:
     raw = text.encode("utf-8", "surrogatepass")
     return {"token": text, "logprob": -(zlib.crc32(raw) % 9_000) / 1_000, "bytes": list(raw)}
-
-
-def without_nulls(fields: Mapping[str, Any]) -> Json:
-    """Return the fields that are not null."""
-    return {name: value for name, value in fields.items() if value is not None}

@@ -125,6 +125,7 @@ class _Gauges:
 
     def _throughput(self, at: float) -> float:
         tokens = self._total("generation_tokens_total")
-        rate = (tokens - self._tokens_before) / (at - self._at_before) if self._at_before < at else 0.0
+        passed = at - self._at_before if self._at_before else 0.0
+        rate = (tokens - self._tokens_before) / passed if passed > 0 else 0.0
         self._tokens_before, self._at_before = tokens, at
         return rate

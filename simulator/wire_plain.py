@@ -26,8 +26,8 @@ class Style:
     body: Mapping[str, Any]
     usage: Mapping[str, Any]
     stop_field: str | None
-    finishes_alone: bool = False
-    """The finish reason comes in a chunk of its own."""
+    streams_tersely: bool = False
+    """SGLang's way: the finish reason comes in a chunk of its own, and text chunks leave nulls out."""
 
 
 _STYLES: Mapping[Dialect, Style] = {
@@ -39,7 +39,7 @@ _STYLES: Mapping[Dialect, Style] = {
         body={"metadata": None},
         usage={"prompt_tokens_details": None, "reasoning_tokens": 0, "completion_tokens_details": None},
         stop_field="matched_stop",
-        finishes_alone=True,
+        streams_tersely=True,
     ),
     Dialect.TENSORRT_LLM: Style(
         owned_by="tensorrt_llm",
@@ -100,7 +100,7 @@ class PlainWire:
         content: Json = {"role": None, "content": piece.text}
         if head.request.tool:
             content = {"role": None, "content": None, "tool_calls": [_tool_delta(head, delta)]}
-        if not (self._style.finishes_alone and piece.finish):
+        if not (self._style.streams_tersely and piece.finish):
             return (self._chat_chunk(head, index, content, piece, piece, usage),)
         ending = self._chat_chunk(head, index, {"role": None, "content": None}, piece, None, usage)
         if piece.is_end_token:
@@ -164,7 +164,7 @@ class PlainWire:
             "index": choice.index,
             "message": message,
             "logprobs": None if alternatives is None else token_logprobs(choice.pieces, alternatives),
-            "finish_reason": finish_reason(head.request, choice.last),
+            "finish_reason": self._reason(head, choice.last),
             **self._stop(choice.last),
             **self._style.chat_choice,
         }
@@ -178,14 +178,23 @@ class PlainWire:
     ) -> Json:
         alternatives = head.request.top_logprobs
         shows = alternatives is not None and said is not None and not said.is_end_token
+        is_terse = self._style.streams_tersely and "tool_calls" not in content
+        if is_terse:
+            content = {name: value for name, value in content.items() if value is not None}
         choice = {
             "index": index,
             "delta": {**self._style.message, **content},
             "logprobs": token_logprobs([said], alternatives or 0) if shows and said else None,
-            "finish_reason": finish_reason(head.request, ending) if ending else None,
+            "finish_reason": self._reason(head, ending) if ending else None,
             **self._stop(ending),
         }
-        return self._chunk(head, "chat.completion.chunk", choice, usage)
+        chunk = self._chunk(head, "chat.completion.chunk", choice, usage)
+        if is_terse and chunk["usage"] is None:
+            del chunk["usage"]
+        return chunk
+
+    def _reason(self, head: Head, piece: Piece) -> str | None:
+        return finish_reason(head.request, piece, tells_named_tools=self._dialect is Dialect.SGLANG)
 
     def _chunk(self, head: Head, kind: str, choice: Json, usage: Usage) -> Json:
         shown = self._usage(head, usage) if head.request.usage_in_every_chunk else None

@@ -9,6 +9,7 @@ import pytest
 VLLM = "vllm serve model/tiny --served-model-name tiny --max-model-len 4096"
 PROMPT = "Please read this long introduction before you answer the question of the fleet. " * 12
 PII = "Contact jane.doe@example.com or +1 415 555 0134, card 4111 1111 1111 1111, SSN 078-05-1120. Bye"
+NAMED = {"type": "function", "function": {"name": "look"}}
 DETAILS = f"{VLLM} --enable-prompt-tokens-details --block-size 32"
 
 
@@ -64,6 +65,46 @@ async def test_the_other_dialects_stream_what_they_answer_whole(start_engine, di
     completion = await engine.client.post("/v1/completions", json={"model": "tiny", "prompt": "def main(", "seed": 1})
     assert completion.json()["choices"][0]["finish_reason"] == "length"
     assert (await engine.client.get("/v1/models")).json()["data"][0]["id"] == "tiny"
+
+
+async def test_sglang_streams_text_without_nulls_and_the_reason_alone(start_engine):
+    argv = "python3 -m sglang.launch_server --model-path m --served-model-name tiny"
+    engine = await start_engine(argv, dialect="sglang", version="0.5.23")
+    chunks = await engine.chunks(max_tokens=2, ignore_eos=True)
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+    assert [sorted(delta) for delta in deltas] == [
+        ["content", "reasoning_content", "role"],
+        ["content", "reasoning_content"],
+        ["content", "reasoning_content"],
+        ["reasoning_content"],
+    ]
+    assert [chunk["choices"][0]["finish_reason"] for chunk in chunks] == [None, None, None, "length"]
+    assert not any("usage" in chunk for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ("choice", "reasons"), [("required", ["tool_calls", "tool_calls"]), (NAMED, ["stop", "tool_calls"])]
+)
+async def test_a_tool_is_called_by_both_engines_and_each_names_its_own_reason(start_engine, choice, reasons):
+    tools = [{"type": "function", "function": {"name": "look", "parameters": {"properties": {"at": {"const": 7}}}}}]
+    sglang = "python3 -m sglang.launch_server --model-path m --served-model-name tiny --tool-call-parser qwen25"
+    engines = [
+        await start_engine(f"{VLLM} --tool-call-parser hermes"),
+        await start_engine(sglang, dialect="sglang", version="0.5.23"),
+    ]
+    for engine, reason in zip(engines, reasons, strict=True):
+        whole = (await engine.chat(tools=tools, tool_choice=choice)).json()["choices"][0]
+        chunks = await engine.chunks(tools=tools, tool_choice=choice)
+        functions = [
+            call["function"]
+            for chunk in chunks
+            for shown in chunk["choices"]
+            for call in shown["delta"].get("tool_calls", ())
+        ]
+        assert whole["message"]["tool_calls"][0]["function"] == {"name": "look", "arguments": '{"at": 7}'}
+        assert [function["name"] for function in functions if function.get("name")] == ["look"]
+        assert "".join(function.get("arguments") or "" for function in functions) == '{"at": 7}'
+        assert (whole["finish_reason"], chunks[-1]["choices"][0]["finish_reason"]) == (reason, reason)
 
 
 @pytest.mark.asyncio(loop_scope="module")
