@@ -35,6 +35,6 @@ def _opening_messages(messages: list[object]) -> list[object]:
     opening: list[object] = []
     for message in messages:
         opening.append(message)
-        if not (isinstance(message, Mapping) and message.get("role") in _INSTRUCTIONS):
+        if not (isinstance(message, dict) and message.get("role") in _INSTRUCTIONS):
             break
     return opening

@@ -9,6 +9,7 @@ from typing import cast
 import httptools
 
 MAX_HEAD_BYTES = 64 * 1024
+LINGER_SECONDS = 1.0
 _HEADER_FRAME_BYTES = len(": \r\n")
 
 Headers = tuple[tuple[str, str], ...]
@@ -73,6 +74,8 @@ class HttpProtocol(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_idle = True
+        self._is_refused = False
+        self._linger: asyncio.TimerHandle | None = None
         self._start()
 
     # asyncio
@@ -85,12 +88,16 @@ class HttpProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         self._server.connections.discard(self)
+        if self._linger is not None:
+            self._linger.cancel()
         if not self.closed.done():
             self.closed.set_result(None)
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a request, of several, or of none that can be read."""
         self._is_idle = False
+        if self._is_refused:
+            return
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
@@ -157,7 +164,6 @@ class HttpProtocol(asyncio.Protocol):
         self._head_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
-        self._is_refused = False
 
     def _grow_head(self, count: int) -> None:
         self._head_bytes += count
@@ -166,14 +172,18 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def _refuse(self, status: HTTPStatus) -> None:
-        if not self._is_refused:
-            self._is_refused = True
-            self._write(HttpResponse(status), keeps_alive=False)
+        """Answer and read on without listening: bytes that are never read would cut the answer off."""
+        self._is_refused = True
+        if self._transport is None or self._transport.is_closing() or self._linger is not None:
+            return
+        self._linger = asyncio.get_running_loop().call_later(LINGER_SECONDS, self.abort)
+        self._transport.write(_head(HttpResponse(status), keeps_alive=False))
+        self._transport.write_eof()
 
     def _write(self, response: HttpResponse, *, keeps_alive: bool, has_body: bool = True) -> None:
         if self._transport is None or self._transport.is_closing():
             return
-        self._transport.write(_head(response, keeps_alive) + (response.body if has_body else b""))
+        self._transport.write(_head(response, keeps_alive=keeps_alive) + (response.body if has_body else b""))
         if not keeps_alive:
             self._close()
 
@@ -182,7 +192,7 @@ class HttpProtocol(asyncio.Protocol):
             self._transport.close()
 
 
-def _head(response: HttpResponse, keeps_alive: bool) -> bytes:
+def _head(response: HttpResponse, *, keeps_alive: bool) -> bytes:
     lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}"]
     lines += [f"{name}: {value}" for name, value in response.headers]
     lines.append(f"content-length: {len(response.body)}")

@@ -30,14 +30,15 @@ class SnapshotIndex:
 
 def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
     """The tables of a snapshot; of two routes with one tenant and model the first counts."""
+    stated = {endpoint.address for route in snapshot.routes for arm in route.arms for endpoint in arm.endpoints}
+    usable = frozenset(address for address in stated if is_socket_address(address))
     routes: dict[tuple[str, str], GatewayRoute] = {}
     models: dict[str, set[str]] = {}
-    for route in map(_with_usable_endpoints, snapshot.routes):
+    for stated_route in snapshot.routes:
+        route = stated_route if len(usable) == len(stated) else _without_unusable(stated_route, usable)
         for tenant in route.tenants:
             routes.setdefault((tenant, route.model), route)
             models.setdefault(tenant, set()).add(route.model)
-    stated = {endpoint.address for route in snapshot.routes for arm in route.arms for endpoint in arm.endpoints}
-    usable = frozenset(address for address in stated if is_socket_address(address))
     return SnapshotIndex(
         keys={key.sha256.lower(): key for key in snapshot.keys},
         tenants={tenant.name: tenant for tenant in snapshot.tenants},
@@ -60,10 +61,10 @@ def is_socket_address(address: str) -> bool:
         return False
 
 
-def _with_usable_endpoints(route: GatewayRoute) -> GatewayRoute:
-    return route.model_copy(update={"arms": tuple(map(_usable, route.arms))})
+def _without_unusable(route: GatewayRoute, usable: frozenset[str]) -> GatewayRoute:
+    return route.model_copy(update={"arms": tuple(_with_usable(arm, usable) for arm in route.arms)})
 
 
-def _usable(arm: GatewayArm) -> GatewayArm:
-    kept = tuple(endpoint for endpoint in arm.endpoints if is_socket_address(endpoint.address))
-    return arm if len(kept) == len(arm.endpoints) else arm.model_copy(update={"endpoints": kept})
+def _with_usable(arm: GatewayArm, usable: frozenset[str]) -> GatewayArm:
+    kept = tuple(endpoint for endpoint in arm.endpoints if endpoint.address in usable)
+    return arm.model_copy(update={"endpoints": kept})

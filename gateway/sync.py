@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import httpx2
 import structlog
@@ -30,6 +30,11 @@ _log = structlog.get_logger("gateway.sync")
 
 class SyncError(GatewayError):
     """A snapshot could not be had; the one before goes on."""
+
+
+class _Fetched(NamedTuple):
+    snapshot: GatewaySnapshot
+    etag: str
 
 
 class KnownEndpoints(Protocol):
@@ -137,17 +142,17 @@ class SnapshotSync:
 
     async def _follow(self) -> None:
         started = time.monotonic()
-        snapshot = await self._fetch()
-        if snapshot is not None:
-            await self._switch.use(snapshot)
-            self._keep(snapshot)
-            self._etag = snapshot.etag
-            _log.info("snapshot.in_use", etag=self._etag, routes=len(snapshot.routes))
+        fetched = await self._fetch()
+        if fetched is not None:
+            await self._switch.use(fetched.snapshot)
+            self._keep(fetched.snapshot)
+            self._etag = fetched.etag
+            _log.info("snapshot.in_use", etag=self._etag, routes=len(fetched.snapshot.routes))
         self._confirmed_unix_seconds = self._now()
-        answered_at_once = snapshot is None and time.monotonic() - started < FIRST_PAUSE_SECONDS
+        answered_at_once = fetched is None and time.monotonic() - started < FIRST_PAUSE_SECONDS
         self._pause_seconds = FIRST_PAUSE_SECONDS if answered_at_once else 0.0
 
-    async def _fetch(self) -> GatewaySnapshot | None:
+    async def _fetch(self) -> _Fetched | None:
         """The newest snapshot; ``None`` = it is the one in use."""
         headers = {"authorization": f"Bearer {self._token()}"}
         if self._etag is not None:
@@ -163,7 +168,8 @@ class SnapshotSync:
             return None
         if answer.status_code != 200:
             raise SyncError(f"the control plane answered {answer.status_code}; {_advice(answer.status_code)}")
-        return _parse(answer.content)
+        snapshot = _parse(answer.content)
+        return _Fetched(snapshot, answer.headers.get("etag") or snapshot.etag)
 
     def _token(self) -> str:
         try:

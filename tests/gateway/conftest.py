@@ -289,20 +289,6 @@ class WholeGateway:
         return process.wait(DEADLINE_SECONDS)
 
 
-@pytest.fixture
-def new_gateway(tmp_path: Path, world: World) -> Iterator[Callable[[], WholeGateway]]:
-    """Makes whole gateways and ends what they started."""
-    made: list[WholeGateway] = []
-
-    def make() -> WholeGateway:
-        made.append(make_gateway(tmp_path, world))
-        return made[-1]
-
-    yield make
-    for gateway in made:
-        end_gateway(gateway)
-
-
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory, world: World) -> Iterator[WholeGateway]:
     """One whole gateway for the tests of a module that leave it running."""

@@ -154,6 +154,7 @@ async def test_a_chunked_body_is_put_together():
         (b"POST / HTTP/1.1\r\ncontent-length: 101\r\n\r\n" + b"a" * 101, 413),
         (b"POST / HTTP/1.1\r\n" + b"a: b\r\n" * 30_000 + b"\r\n", 431),
         (b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\n\r\n", 431),
+        (b"POST / HTTP/1.1\r\ncontent-length: 101\r\n\r\n" + b"a" * 101 + b"GET / HTTP/1.1\r\n\r\n", 413),
         (b"GET / HTTP/1.1\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n", 501),
     ],
 )
