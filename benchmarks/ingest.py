@@ -76,13 +76,16 @@ def record(shape: Advisory, number: int, chance: random.Random) -> dict[str, obj
 
 def measure(folder: Path) -> None:
     """Read the folder once and print what it took."""
-    start = time.perf_counter()
+    start, cpu_start = time.perf_counter(), time.process_time()
     data = osv_folder.read([folder])
-    seconds = time.perf_counter() - start
+    seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     records = sum(len(advisory.records) for advisory in data.advisories)
     print(f"read {records} records into {len(data.advisories)} advisories, {len(data.quarantined)} quarantined")
-    print(f"{seconds:.2f} s (budget 10 s), peak {peak_mb:.0f} MB resident (budget 300 MB)")
+    print(
+        f"{seconds:.2f} s (budget 10 s; {cpu_seconds:.2f} s of it on the CPU), "
+        f"peak {peak_mb:.0f} MB resident (budget 300 MB)"
+    )
 
 
 if __name__ == "__main__":

@@ -72,13 +72,14 @@ def distinct(records: Iterable[Record]) -> tuple[Record, ...]:
 
     Two records under one id that are not copies (databases have reused ids) both stay.
     """
-    by_id: dict[str, dict[Record, None]] = {}
+    by_id: dict[str, list[Record]] = {}
     for record in records:
-        by_id.setdefault(record.id, {})[record] = None
-    return tuple(record for same in by_id.values() for record in _newest(list(same)))
+        by_id.setdefault(record.id, []).append(record)
+    return tuple(record for same in by_id.values() for record in (_newest(same) if len(same) > 1 else same))
 
 
-def _newest(same: list[Record]) -> list[Record]:
+def _newest(copies: list[Record]) -> list[Record]:
+    same = tuple(dict.fromkeys(copies))
     return [record for record in same if not any(_replaces(other, record) for other in same)]
 
 

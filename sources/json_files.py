@@ -49,10 +49,10 @@ def documents(paths: Sequence[Path]) -> Iterator[Document]:
 def _folder(root: Path) -> Iterator[Document]:
     for folder, folders, names in os.walk(root, followlinks=False, onerror=_refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        place = Path(folder).relative_to(root).as_posix()
         for name in sorted(names):
             if not name.startswith(".") and name.lower().endswith((".json", ".zip")):
-                path = Path(folder, name)
-                yield from _file(path, path.relative_to(root).as_posix())
+                yield from _file(Path(folder, name), name if place == "." else f"{place}/{name}")
 
 
 def _refuse(error: OSError) -> None:

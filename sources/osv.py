@@ -29,7 +29,7 @@ def _utc(value: object) -> object:
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"'{value[:40]}' is not a timestamp; expected one like 2026-01-31T12:00:00Z") from None
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
 
 
 Moment = Annotated[str, BeforeValidator(_utc)]
