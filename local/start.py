@@ -5,6 +5,7 @@ import json
 import os
 import random
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from fleet.value import Value
@@ -67,7 +68,6 @@ def opened(
         chosen = choose_ports(layout, wishes, chance=random.Random())  # noqa: S311 - a port is no secret
         settings.write_settings(layout, chosen, programs)
         tokens.issue_once(layout, programs, "gateway", "reader", environment=environment)
-        operator, _ = tokens.issue_once(layout, programs, "operator", "operator", environment=environment)
         supervisor = Supervisor(
             settings.rooms(layout, chosen, programs),
             layout,
@@ -77,16 +77,20 @@ def opened(
             stop=stop,
             tell=tell,
         )
-        with ended_afterwards(supervisor, stop):
-            yield RunningFleet(layout, programs, chosen, supervisor, operator, environment)
+        # Beside the start: each token costs the start of a Python of its own.
+        with ThreadPoolExecutor(1) as beside, ended_afterwards(supervisor):
+            operator = beside.submit(
+                tokens.issue_once, layout, programs, "operator", "operator", environment=environment
+            )
+            if not supervisor.start():
+                raise Interrupted(stop.signum or 0)
+            yield RunningFleet(layout, programs, chosen, supervisor, operator.result(), environment)
 
 
 @contextlib.contextmanager
-def ended_afterwards(supervisor: Supervisor, stop: StopRequest) -> Iterator[None]:
-    """Start the supervisor's rooms, and end them on every way out."""
+def ended_afterwards(supervisor: Supervisor) -> Iterator[None]:
+    """End the supervisor's rooms on every way out."""
     try:
-        if not supervisor.start():
-            raise Interrupted(stop.signum or 0)
         yield
     finally:
         left = supervisor.end()

@@ -45,16 +45,14 @@ def issue(layout: Layout, programs: Programs, name: str, scope: Scope, *, enviro
     return lines[-1]
 
 
-def issue_once(
-    layout: Layout, programs: Programs, name: str, scope: Scope, *, environment: Mapping[str, str]
-) -> tuple[str, bool]:
-    """The token that a process of the fleet uses, kept in a file that only its owner reads; whether it is new."""
+def issue_once(layout: Layout, programs: Programs, name: str, scope: Scope, *, environment: Mapping[str, str]) -> str:
+    """The token that a process of the fleet uses, kept in a file that only its owner reads."""
     path = layout.token(name)
     if path.exists():
-        return path.read_text(encoding="utf-8").strip(), False
+        return path.read_text(encoding="utf-8").strip()
     token = issue(layout, programs, name, scope, environment=environment)
     record.write_text(path, token + "\n")
-    return token, True
+    return token
 
 
 def first(layout: Layout, programs: Programs, *, environment: Mapping[str, str]) -> str | None:

@@ -73,7 +73,8 @@ def _wait_until_running(layout: Layout, child: "subprocess.Popen[bytes]") -> Fle
     deadline = time.monotonic() + START_SECONDS
     while True:
         found = read(layout.record)
-        if found is not None and found.supervisor.pid == child.pid and found.state == "running":
+        is_up = found is not None and found.supervisor.pid == child.pid and found.state == "running"
+        if found is not None and is_up and layout.token("operator").exists():
             return found
         code = child.poll()
         if code is not None:

@@ -43,6 +43,10 @@ class AdminApi(Protocol):
         """One document and its ETag."""
         ...
 
+    def find(self, path: str) -> tuple[Document, str] | None:
+        """One document and its ETag, or ``None`` when there is none."""
+        ...
+
     def put(self, path: str, body: Document, *, etag: str | None = None, dry_run: bool = False) -> Document:
         """Create or replace."""
         ...
@@ -101,6 +105,12 @@ class World(Protocol):
     def until(self, condition: Callable[[], object], *, seconds: float) -> float | None:
         """Wait for a condition; how long it took, or ``None`` when it did not come true in time."""
         ...
+
+
+def store(api: AdminApi, path: str, body: Document) -> Document:
+    """Create it, or replace what an earlier tour left."""
+    found = api.find(path)
+    return api.put(path, body, etag=found[1] if found else None)
 
 
 @dataclass(slots=True)

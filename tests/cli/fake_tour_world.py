@@ -55,15 +55,20 @@ class FakeHouse:
 
     def get(self, path, **_query):
         if path == "/v1/facts":
-            return {"as_of": "2026-11-04", "source": "bundled", "digest": "sha256:0"}
+            known = [{}] * (3 if "no advisories" in self.faults else 600)
+            data = {"source": "bundled", "advisories": known}
+            return {"as_of": "2026-11-04", "digest": "sha256:0", "facts": {"data": data}}
+        if path.startswith("/v1/pins/"):
+            return {"status": {"recommended": "0.33.0"}}
         return self._deployment(path.rpartition("/")[2])
+
+    def find(self, path):
+        return None
 
     def get_with_etag(self, path):
         return self.get(path), '"1"'
 
     def every(self, path, **_query):
-        if path == "/v1/advisories":
-            return iter([{}] * (3 if "no advisories" in self.faults else 600))
         if path == "/v1/audit-events":
             return iter([] if "lost audit" in self.faults else self.events)
         return iter([self._deployment(name) for name in self.deployments])
@@ -108,8 +113,6 @@ class FakeHouse:
     def _answer(self, arguments):
         if arguments[:2] == ("advisories", "check"):
             return 0, {"verdict": "affected", "matches": [{"id": "CVE-1", "result": "affected"}]}
-        if arguments[:2] == ("advisories", "pins"):
-            return 0, {"engines": [{"recommended": "0.33.0"}]}
         if arguments[0] == "pin":
             wrong = "0.18.2" if "wrong pin" in self.faults else None
             return 0, {"manifests": [{"pinned": pinned(name, wrong), "rejections": []} for name in ENGINES]}

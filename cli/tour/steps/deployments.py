@@ -2,7 +2,7 @@
 
 from cli.exits import CommandError
 from cli.tour.evidence import Evidence, StepFailed
-from cli.tour.world import Document, Journey, World
+from cli.tour.world import Document, Journey, World, store
 
 START_SECONDS = 20.0
 
@@ -44,7 +44,7 @@ def _pin(world: World) -> list[Document]:
 def _apply(world: World, manifest: Document) -> None:
     name = manifest["metadata"]["name"]
     try:
-        world.api.put(f"/v1/deployments/{name}", manifest)
+        store(world.api, f"/v1/deployments/{name}", manifest)
     except CommandError as error:
         raise StepFailed(f"the control plane does not take the pinned manifest {name}: {error}") from None
 

@@ -73,7 +73,7 @@ def exercise_record(package: str, version: str, fixed: str, moment: str) -> Docu
 
 
 def _newest_above(world: World, package: str, version: str) -> str:
-    recommended = world.command("advisories", "pins", "--engine", package).document["engines"][0]["recommended"]
+    recommended = world.api.get(f"/v1/pins/{package}")["status"]["recommended"]
     if recommended is None or recommended == version:
         raise StepFailed(
             f"the exercise needs a version of {package} newer than {version}; recommended is {recommended}"

@@ -2,7 +2,7 @@
 
 from cli.tour.evidence import Evidence, StepFailed
 from cli.tour.stream import ChatStream, StreamCut
-from cli.tour.world import Document, Journey, World
+from cli.tour.world import Document, Journey, World, store
 
 TENANTS = ("acme", "globex")
 MODEL = "support-chat"
@@ -57,7 +57,7 @@ def _key(world: World, tenant: str) -> str:
         "metadata": {"name": tenant},
         "spec": {"requests_per_minute": 600},
     }
-    world.api.put(f"/v1/tenants/{tenant}", body)
+    store(world.api, f"/v1/tenants/{tenant}", body)
     return str(world.api.post("/v1/keys", {"tenant": tenant})["key"])
 
 
