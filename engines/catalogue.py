@@ -46,7 +46,7 @@ ENGINES: Mapping[EngineName, Engine] = {
 """Where a new engine goes: a module, a line here, a table and a flag list in the data."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Catalogue:
     """Implements `fleet.engine.EngineCatalogue`."""
 
@@ -68,6 +68,9 @@ class Catalogue:
         hosts = {HostedName(name): HostedTable(**entry) for name, entry in data.toml("data/hosted.toml").items()}
         models = ModelTable.model_validate(data.toml("data/models.toml"))
         return cls(data.digest, tables, books, models, hosts, Releases.read(data.toml("releases.toml")))
+
+    def __repr__(self) -> str:
+        return f"Catalogue({self.digest})"
 
     @property
     def names(self) -> tuple[EngineName, ...]:

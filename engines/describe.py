@@ -1,7 +1,7 @@
 """What an engine of one version can do, for people and pages."""
 
 from engines.flags import FlagList
-from engines.tables import EngineTable, MetricsTable, Requirement
+from engines.tables import EngineTable, MetricsTable, QuantizationSupport, Requirement
 from fleet.engine import EngineDescription, MetricsDialect, Shutdown
 from fleet.spec import EngineName
 from fleet.versions import parse_version
@@ -50,12 +50,10 @@ def is_met(requirement: Requirement, flags: FlagList) -> bool:
 
 
 def _quantizations(table: EngineTable, flags: FlagList) -> tuple[str, ...]:
-    found = []
-    for word, support in table.quantizations.items():
-        choices = flags.choices(support.flag or "--quantization")
-        if not support.any_of or choices is None or set(support.any_of) & set(choices):
-            found.append(word)
-    return tuple(found)
+    def choices(support: QuantizationSupport) -> tuple[str, ...] | None:
+        return flags.choices(support.choices_of) if support.choices_of else None
+
+    return tuple(word for word, support in table.quantizations.items() if support.is_met(choices(support)))
 
 
 def _kv_cache_dtypes(table: EngineTable, flags: FlagList) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def put_quantization(wish: Wish, draft: Draft) -> None:
     support = wish.table.quantizations.get(word) if word else None
     if word is None or support is None or support.flag is None:
         return
-    if support.always or word not in wish.spec.model.id.lower():
+    if word not in wish.spec.model.id.lower():
         draft.put(support.flag, support.value)
 
 

@@ -60,7 +60,7 @@ class FlagBook:
     flags: Mapping[str, Flag]
     fixed_note: str | None = None
     """Set when one list stands for every version."""
-    _lists: dict[int, "FlagList"] = field(default_factory=dict, repr=False, compare=False)
+    _taken: dict[int, Mapping[str, Flag]] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def read(cls, engine: EngineName, document: Mapping[str, Any], *, fixed_note: str | None = None) -> "FlagBook":
@@ -79,31 +79,39 @@ class FlagBook:
     def _parsed(self) -> tuple[Version, ...]:
         return tuple(map(Version, self.versions))
 
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """Spelling -> the one name of its setting; negative spellings too, where there are any."""
+        found = {spelling: flag.name for spelling, flag in self.spellings.items()}
+        negatives = {
+            f"{NEGATIVE}{spelling.removeprefix('--')}": flag.name
+            for spelling, flag in self.spellings.items()
+            if flag.kind == BOTH
+        }
+        return negatives | found
+
+    def taken(self, position: int) -> Mapping[str, Flag]:
+        """What a version takes, without the negative spellings."""
+        if position not in self._taken:
+            self._taken[position] = {
+                spelling: flag for spelling, flag in self.spellings.items() if position in flag.presence[spelling]
+            }
+        return self._taken[position]
+
     def at(self, version: str) -> "FlagList":
         """The list that stands for a version: its own, else the nearest older one, else the oldest."""
         parsed = parse_version(version)
         if self.fixed_note is not None or parsed is None:
-            return self._list(len(self.versions) - 1, version, self.fixed_note, is_known=False)
+            return FlagList(self, len(self.versions) - 1, version, self.fixed_note or _unreadable(version, self))
         found = bisect_right(self._parsed, public(parsed)) - 1
-        if found >= 0 and self._parsed[found] == public(parsed):
-            return self._list(found, version, None, is_known=True)
         if found < 0:
             note = f"no flag list of {self.engine} {version} or older is known; that of {self.versions[0]} was taken"
-            return self._list(0, version, note, is_known=False, is_older=True)
-        nearest_older = self.versions[found]
-        note = (
-            f"no flag list of {self.engine} {version} is known; that of {nearest_older}, the nearest older, was taken"
-        )
-        return self._list(found, version, note, is_known=False)
-
-    def _list(
-        self, position: int, version: str, note: str | None, *, is_known: bool, is_older: bool = False
-    ) -> "FlagList":
-        if not is_known:
-            return FlagList(self, position, version, note, is_older)
-        if position not in self._lists:
-            self._lists[position] = FlagList(self, position, version, note, is_older)
-        return self._lists[position]
+            return FlagList(self, 0, version, note, is_older=True)
+        if self._parsed[found] == public(parsed):
+            return FlagList(self, found, version, None)
+        older = self.versions[found]
+        note = f"no flag list of {self.engine} {version} is known; that of {older}, the nearest older, was taken"
+        return FlagList(self, found, version, note)
 
     def where(self, spelling: str) -> str:
         """Which known versions take a spelling, as the end of a sentence."""
@@ -116,6 +124,10 @@ class FlagBook:
         if positions[-1] == newest:
             return f"it is from {first} on"
         return f"removed; last in {last}" if first != last else f"removed; it was in {last}"
+
+
+def _unreadable(version: str, book: FlagBook) -> str:
+    return f"'{version}' is not a version; the flag list of {book.engine} {book.versions[-1]} was taken"
 
 
 def positive(spelling: str) -> str:
@@ -140,12 +152,10 @@ class FlagList:
         """The version whose list this is."""
         return self.book.versions[self.position]
 
-    @cached_property
+    @property
     def spellings(self) -> Mapping[str, Flag]:
         """What the version takes, without the negative spellings."""
-        return {
-            spelling: flag for spelling, flag in self.book.spellings.items() if self.position in flag.presence[spelling]
-        }
+        return self.book.taken(self.position)
 
     def has(self, spelling: str) -> bool:
         """Whether the version takes a spelling; ``--no-x`` where ``--x`` can be negated."""
@@ -160,8 +170,7 @@ class FlagList:
 
     def name(self, spelling: str) -> str:
         """The one name of a setting, however it is spelled."""
-        flag = self.flag(spelling) or self.book.spellings.get(spelling)
-        return flag.name if flag else spelling
+        return self.book.names.get(spelling, spelling)
 
     def choices(self, spelling: str) -> tuple[str, ...] | None:
         """The values that the version takes, or ``None`` when any may be right."""

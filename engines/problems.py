@@ -28,6 +28,8 @@ def _problem(wish: Wish, spelling: str, value: FlagValue) -> str | None:
     owner = wish.table.owned.get(flag.name)
     if owner is not None:
         return f"{spelling} is set from {owner}; it can't be given as a flag"
+    if flag.name in wish.table.refused:
+        return f"{spelling} can't be given: {wish.table.refused[flag.name]}"
     return _wrong_value(wish, spelling, flag, value)
 
 

@@ -36,13 +36,14 @@ def _limits(wish: Wish) -> Iterator[Unsupported]:
 def _missing(wish: Wish, requirement: Requirement) -> Iterator[Unsupported]:
     flag = next((flag for flag in requirement.flags if wish.flags.has(flag)), None)
     if flag is None:
-        wanted = requirement.flags[0]
-        where = wish.flags.book.where(wanted)
-        yield Unsupported(requirement.pointer, f"{_title(wish)} has no {wanted}, which this needs; {where}")
+        lacking = requirement.flags[0]
+        where = wish.flags.book.where(lacking)
+        yield Unsupported(requirement.pointer, f"{_title(wish)} has no {lacking}, which this needs; {where}")
         return
     choices = wish.flags.choices(flag)
-    if requirement.choice is not None and choices is not None and requirement.choice not in choices:
-        message = f"{_title(wish)} does not take {flag} {requirement.choice}; it takes {', '.join(choices)}"
+    wanted = wish.spec.features.tool_parser if requirement.choice_of == "tool_parser" else requirement.choice
+    if wanted is not None and choices is not None and wanted not in choices:
+        message = f"{_title(wish)} does not take {flag} {wanted}; it takes {', '.join(choices)}"
         yield Unsupported(requirement.pointer, message)
 
 
@@ -62,12 +63,11 @@ def _quantization(wish: Wish) -> Iterator[Unsupported]:
         known = ", ".join(wish.table.quantizations)
         yield Unsupported(pointer, f"{wish.name} is not known to serve {word}; it is known for {known}")
         return
-    choices = wish.flags.choices(support.flag or "--quantization")
-    if support.any_of and choices is not None and not set(support.any_of) & set(choices):
-        wanted = " or ".join(support.any_of)
-        yield Unsupported(
-            pointer, f"{_title(wish)} can't serve {word}: it takes no {wanted}, only {', '.join(choices)}"
-        )
+    choices = wish.flags.choices(support.choices_of) if support.choices_of else None
+    if not support.is_met(choices):
+        wanted, taken = " or ".join(support.any_of), ", ".join(choices or ())
+        message = f"{_title(wish)} can't serve {word}: {support.choices_of} has no {wanted}; it has {taken}"
+        yield Unsupported(pointer, message)
 
 
 def _kv_cache(wish: Wish) -> Iterator[Unsupported]:

@@ -80,6 +80,8 @@ class Requirement(Value):
     flags: tuple[str, ...]
     choice: str | None = None
     """A value that the first flag must take."""
+    choice_of: Literal["tool_parser"] | None = None
+    """The feature whose value the first flag must take."""
 
 
 class NeedsFlag(Value):
@@ -106,10 +108,13 @@ class QuantizationSupport(Value):
     flag: str | None = None
     """``None`` = the checkpoint's own configuration says it."""
     value: str | None = None
+    choices_of: str | None = None
+    """The flag among whose choices the version must have one of ``any_of``, where it lists any."""
     any_of: tuple[str, ...] = ()
-    """Choices of which the version must have one, where it lists any."""
-    always: bool = False
-    """Written even where the model's id carries the word."""
+
+    def is_met(self, choices: tuple[str, ...] | None) -> bool:
+        """Whether a version with these choices serves it."""
+        return not self.any_of or choices is None or not set(self.any_of).isdisjoint(choices)
 
 
 class KvCacheSupport(Value):
@@ -199,6 +204,9 @@ class EngineTable(Value):
     flags_note: str | None = None
     refusal: Refusal | None = None
     owned: dict[str, str]
+    """Flag -> the part of the manifest that sets it."""
+    refused: dict[str, str] = Field(default_factory=dict)
+    """Flag -> why a manifest can't give it."""
     written: tuple[Written, ...] = ()
     moved: tuple[Moved, ...] = ()
     closes_media: tuple[ClosesMedia, ...] = ()
