@@ -10,7 +10,7 @@ from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.affinity import conversation_key
 from gateway.router import MAX_TRIES, order_endpoints, pick_arm
 
-CONVERSATIONS = [index.to_bytes(4, "big") for index in range(4000)]
+CONVERSATIONS = [index.to_bytes(4, "big") for index in range(2000)]
 WEIGHTS = st.lists(st.floats(min_value=0.01, max_value=100), min_size=1, max_size=5)
 
 
@@ -18,7 +18,7 @@ def arms_of(world, weights):
     return tuple(world.arm(name=f"arm-{index}", weight=weight) for index, weight in enumerate(weights))
 
 
-@settings(max_examples=25)
+@settings(max_examples=20)
 @given(weights=WEIGHTS)
 def test_each_arm_gets_its_share_of_conversations(world, weights):
     arms = arms_of(world, weights)
