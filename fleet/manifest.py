@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 from pydantic import ValidationError, model_validator
+from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.events import AliasEvent
@@ -230,10 +231,17 @@ def problems_of(error: ValidationError, model: type[Value]) -> tuple[Problem, ..
             known = _fields_at(model, location[:-1])
             problems.append(Problem(pointer, f"unknown field '{name}'{did_you_mean(name, known)}"))
             continue
-        found = detail["input"]
-        shown = f" (found {found!r})" if isinstance(found, str | int | float | bool) else ""
-        problems.append(Problem(pointer, detail["msg"].removeprefix("Value error, ") + shown))
+        problems.append(Problem(pointer, detail["msg"].removeprefix("Value error, ") + _found(detail)))
     return tuple(problems)
+
+
+def _found(detail: ErrorDetails) -> str:
+    """What stood there, and the quotes that a number or a word like ``yes`` needs to stay text in YAML."""
+    found = detail["input"]
+    if not isinstance(found, str | int | float | bool):
+        return ""
+    quotes = "; put it in quotes" if detail["type"] == "string_type" else ""
+    return f" (found {found!r}{quotes})"
 
 
 def _fields_at(model: type[Value], location: tuple[int | str, ...]) -> tuple[str, ...]:
