@@ -5,14 +5,16 @@ A record keeps facts only (ids, ranges, versions, ratings, dates, references); p
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from fleet.codepath import CodePath
 from fleet.severity import Severity, highest
 from fleet.value import Value
+from fleet.versions import parse_version, public
 
 RangeType = Literal["ECOSYSTEM", "SEMVER", "GIT"]
 PACKAGE_ECOSYSTEMS = frozenset({"PyPI", "NVIDIA", "GitHub"})
@@ -53,6 +55,11 @@ class AffectedPackage(Value):
     is_partial: bool = False
     """The source was read from an excerpt: a version that it does not list is unknown, not cleared."""
     severity: Severity | None = None
+
+    @cached_property
+    def listed(self) -> frozenset[Version]:
+        """The enumerated versions that can be compared, without their local parts."""
+        return frozenset(public(version) for version in map(parse_version, self.versions) if version is not None)
 
 
 class Reference(Value):
@@ -158,6 +165,7 @@ class Advisory(Value):
         return frozenset(entry.package for record in self.records for entry in record.affected)
 
 
+@lru_cache(maxsize=4096)
 def normalised_package(name: str) -> str:
     """A package name as PEP 503 compares it."""
     return str(canonicalize_name(name))

@@ -1,8 +1,9 @@
 """Facts: everything a review looks at, as one serialisable bundle with a digest. Nothing is looked up elsewhere."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from functools import cached_property
+from typing import TypeVar
 
 from packaging.version import Version
 from pydantic import Field
@@ -15,6 +16,8 @@ from fleet.policy import Policy
 from fleet.value import Value
 from fleet.versions import PublishedVersions, parse_version
 from fleet.waiver import Triage, Waiver
+
+Entry = TypeVar("Entry", Waiver, Triage)
 
 
 class Quarantined(Value):
@@ -67,6 +70,10 @@ class AdvisoryData(Value):
         return {}
 
     @cached_property
+    def _ids(self) -> dict[str, frozenset[str]]:
+        return {}
+
+    @cached_property
     def _live(self) -> dict[tuple[str, str], tuple[Match, ...]]:
         return {}
 
@@ -82,6 +89,13 @@ class AdvisoryData(Value):
     def advisories_for(self, package: str) -> tuple[Advisory, ...]:
         """Every advisory that names a package."""
         return self._by_package.get(normalised_package(package), ())
+
+    def ids_for(self, package: str) -> frozenset[str]:
+        """Every id and alias of the advisories that name a package."""
+        name = normalised_package(package)
+        if name not in self._ids:
+            self._ids[name] = frozenset(known for item in self.advisories_for(name) for known in item.all_ids)
+        return self._ids[name]
 
     def matches(self, package: str, raw_version: str) -> tuple[Match, ...]:
         """What every advisory of a package says about a version; remembered, since many manifests share one."""
@@ -128,6 +142,24 @@ class Facts(Value):
         plain = self.model_dump(mode="json", exclude_none=True, exclude={"today", "data"})
         return digest(plain | {"data": self.data.digest})
 
+    @cached_property
+    def _waivers_by_identity(self) -> Mapping[str, tuple[Waiver, ...]]:
+        ordered = sorted(self.waivers, key=lambda waiver: waiver.name)
+        return _grouped(ordered, lambda waiver: waiver.identity)
+
+    @cached_property
+    def _triage_by_package(self) -> Mapping[str, tuple[Triage, ...]]:
+        ordered = sorted(self.triage, key=lambda entry: entry.name)
+        return _grouped(ordered, lambda entry: normalised_package(entry.package))
+
+    def waivers_for(self, identity: str) -> tuple[Waiver, ...]:
+        """Every waiver of an identity, those that have ended too, by name."""
+        return self._waivers_by_identity.get(identity, ())
+
+    def triage_for(self, package: str) -> tuple[Triage, ...]:
+        """Every triage entry of a package, those that have ended too, by name."""
+        return self._triage_by_package.get(normalised_package(package), ())
+
     @property
     def as_of(self) -> str | None:
         """How new the advisory data is."""
@@ -136,3 +168,10 @@ class Facts(Value):
     def advisory_age_days(self) -> int | None:
         """Days since the data was read, or ``None`` when that is not known."""
         return None if self.data.retrieved is None else (self.today - self.data.retrieved).days
+
+
+def _grouped(entries: Iterable[Entry], key: Callable[[Entry], str]) -> Mapping[str, tuple[Entry, ...]]:
+    groups: dict[str, list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault(key(entry), []).append(entry)
+    return {name: tuple(found) for name, found in groups.items()}

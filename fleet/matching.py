@@ -131,10 +131,7 @@ def _entry_answer(entry: AffectedPackage, version: Version | None, raw: str, fix
 
 
 def _is_listed(entry: AffectedPackage, version: Version | None, raw: str) -> bool:
-    if version is None:
-        return raw in entry.versions
-    wanted = public(version)
-    return any(listed is not None and public(listed) == wanted for listed in map(parse_version, entry.versions))
+    return raw in entry.versions if version is None else public(version) in entry.listed
 
 
 def _unranged_answer(entry: AffectedPackage, version: Version) -> Answer:
@@ -144,10 +141,9 @@ def _unranged_answer(entry: AffectedPackage, version: Version) -> Answer:
         return Answer(Result.UNKNOWN, f"the record gives {kind}")
     if entry.is_partial:
         return Answer(Result.UNKNOWN, "only an excerpt of the record is known; other versions may be affected")
-    listed = [public(item) for item in map(parse_version, entry.versions) if item is not None]
     ends = {EventKind.FIXED, EventKind.LAST_AFFECTED, EventKind.LIMIT}
     is_open = any(all(event.kind not in ends for event in item.events) for item in entry.ranges)
-    if is_open and (not listed or version > max(listed)):
+    if is_open and (not entry.listed or version > max(entry.listed)):
         return Answer(Result.UNKNOWN, "above the listed versions, and the commit range has no end")
     return Answer(Result.NOT_AFFECTED, "not among the listed versions")
 

@@ -76,6 +76,13 @@ def refusing_matches(
     return tuple(match for match in found if is_reachable(match, paths))
 
 
+def _is_refused(
+    data: AdvisoryData, package: str, version: str, policy: Policy, paths: frozenset[CodePath] | None
+) -> bool:
+    live = data.live_matches(package, version)
+    return any(refuses_version(match, policy) and is_reachable(match, paths) for match in live)
+
+
 def engine_pins(data: AdvisoryData, package: str, policy: Policy) -> EnginePins:
     """Floors and closed paths of a package, and the version to take when every path is switched on."""
     published = data.published_versions(package)
@@ -101,7 +108,7 @@ def newest_acceptable(
     """The newest published version that nothing refuses; a pre-release only when no final version is acceptable."""
     published = data.published_versions(package)
     names = map(str, published.newest_first if published else ())
-    return next((name for name in names if not refusing_matches(data, package, name, policy, paths)), None)
+    return next((name for name in names if not _is_refused(data, package, name, policy, paths)), None)
 
 
 def _paths(data: AdvisoryData, package: str) -> tuple[CodePath, ...]:

@@ -1,6 +1,6 @@
 """What a rule gets to look at: one manifest with its facts, its catalogue and what follows from them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -13,9 +13,11 @@ from fleet.facts import Facts
 from fleet.manifest import AnyManifest, Manifest, PinnedManifest
 from fleet.matching import Match
 from fleet.pins import newest_acceptable
+from fleet.rules.exceptions import triage_problems
 from fleet.spec import EngineChoice, EngineName
 from fleet.versions import parse_version
 from fleet.violation import Enforcement, Violation
+from fleet.waiver import Triage, Waiver
 
 
 class WaivedBy(StrEnum):
@@ -55,6 +57,12 @@ class Release:
 
     def __str__(self) -> str:
         return f"{self.engine} {self.raw}"
+
+    def is_among(self, versions: Sequence[str]) -> bool:
+        """Whether the version is listed under any of its spellings; an empty list means every version."""
+        if not versions or self.raw in versions:
+            return True
+        return self.version is not None and self.version in map(parse_version, versions)
 
 
 @dataclass(frozen=True)
@@ -120,6 +128,26 @@ class Case:
         if self.release is None:
             return None
         return newest_acceptable(self.facts.data, self.release.package, self.facts.policy, paths=self.exposure.paths)
+
+    @cached_property
+    def waivers(self) -> tuple[Waiver, ...]:
+        """Every waiver of the manifest's identity, by name."""
+        if not self.facts.waivers or self.identity is None:
+            return ()
+        return self.facts.waivers_for(self.identity)
+
+    @cached_property
+    def triage(self) -> tuple[Triage, ...]:
+        """Every triage entry for the engine's package and version, by name."""
+        release = self.release
+        if release is None:
+            return ()
+        return tuple(entry for entry in self.facts.triage_for(release.package) if release.is_among(entry.versions))
+
+    @cached_property
+    def valid_triage(self) -> tuple[Triage, ...]:
+        """The triage entries that count."""
+        return tuple(entry for entry in self.triage if not any(triage_problems(self.facts, entry)))
 
     @cached_property
     def unreachable(self) -> tuple[Match, ...]:

@@ -1,11 +1,10 @@
 """Waivers: which of them hold, what they excuse, and the rule about those that do not."""
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
 
 from fleet.nearest import did_you_mean
 from fleet.rules.case import Case, WaivedBy
-from fleet.rules.exceptions import common_problems, is_known_advisory
+from fleet.rules.exceptions import shared_problems
 from fleet.violation import Enforcement, Violation
 from fleet.waiver import Waiver
 
@@ -14,21 +13,16 @@ WAIVER_VALID = "waiver-valid"
 
 def apply(case: Case, violations: Iterable[Violation]) -> Iterator[Violation]:
     """The violations, with each mandatory one that a valid waiver names made advisory."""
-    valid = [waiver for waiver in _own(case) if not problems(case, waiver)]
+    valid = [waiver for waiver in case.waivers if not any(_problems(case, waiver))]
     for violation in violations:
         waiver = next((item for item in valid if _excuses(case, item, violation)), None)
         yield _waived(violation, waiver) if waiver else violation
 
 
-def problems(case: Case, waiver: Waiver) -> tuple[str, ...]:
-    """Why a waiver does nothing; empty when it holds."""
-    return tuple(chain(common_problems(case, waiver), _subject_problems(case, waiver)))
-
-
 def waiver_valid(case: Case) -> Iterator[Violation]:
     """Every waiver of this identity holds; one that does not is shown and does nothing."""
-    for waiver in _own(case):
-        for problem in problems(case, waiver):
+    for waiver in case.waivers:
+        for problem in _problems(case, waiver):
             yield Violation(
                 rule=WAIVER_VALID,
                 severity=Enforcement.ADVISORY,
@@ -41,20 +35,15 @@ def waiver_valid(case: Case) -> Iterator[Violation]:
             )
 
 
-def _own(case: Case) -> list[Waiver]:
-    if not case.facts.waivers or case.identity is None:
-        return []
-    own = (waiver for waiver in case.facts.waivers if waiver.identity == case.identity)
-    return sorted(own, key=lambda waiver: waiver.name)
-
-
-def _subject_problems(case: Case, waiver: Waiver) -> Iterator[str]:
+def _problems(case: Case, waiver: Waiver) -> Iterator[str]:
+    """Why a waiver does nothing; nothing when it holds."""
+    yield from shared_problems(case.facts, waiver)
     if (waiver.advisory is None) == (waiver.rule is None):
         yield "it must name either an advisory or a rule"
     if waiver.rule is not None:
         yield from _rule_problems(case, waiver.rule)
     package = case.release.package if case.release else ""
-    if waiver.advisory is not None and not is_known_advisory(case, waiver.advisory, package):
+    if waiver.advisory is not None and waiver.advisory not in case.facts.data.ids_for(package):
         yield f"the data has no advisory '{waiver.advisory}' for {package or 'this deployment'}"
 
 
