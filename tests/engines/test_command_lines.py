@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines import package_data
 from engines.catalogue import Catalogue, load
 from engines.flags import positive
 from fleet.spec import EngineName
@@ -15,6 +16,7 @@ from fleet.spec import EngineName
 GOLDEN = Path(__file__).parent / "golden"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.json"))
 KNOWN = [(name, version) for name in EngineName for version in load().books[name].versions]
+AGAIN = Catalogue.of(package_data.read())
 ADDRESS = {"host": "127.0.0.1", "port": 8000}
 
 
@@ -137,15 +139,8 @@ def as_settings(argv: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 @given(parts())
 def test_the_same_manifest_gives_the_same_command(pinned, found):
     manifest = pinned("vllm", "0.33.0", **found)
-    again = Catalogue.of(load_data())
-    lines = [item.command_line(manifest, **ADDRESS, pool="prefill") for item in (load(), again)]
-    assert lines[0] == lines[1]
-
-
-def load_data():
-    from engines import package_data
-
-    return package_data.read()
+    first, second = (item.command_line(manifest, **ADDRESS, pool="prefill") for item in (load(), AGAIN))
+    assert first == second
 
 
 @pytest.mark.parametrize("name", list(EngineName))
