@@ -102,8 +102,7 @@ class Catalogue:
 
     def unsupported(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[Unsupported, ...]:
         """What the manifest asks and the version can't do."""
-        wish = self._wish(manifest, name, version)
-        return tuple(support.unsupported(wish, self._settings(wish)))
+        return tuple(support.unsupported(self._wish(manifest, name, version)))
 
     def preference(self, manifest: AnyManifest, name: EngineName) -> Preference:
         """How well the engine suits the workload."""

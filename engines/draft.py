@@ -8,7 +8,7 @@ from engines.flags import BOTH, LIST, NEGATIVE, SWITCH, FlagList, positive
 from fleet.spec import FlagValue
 
 Setting = str | int | float | bool | tuple[str, ...]
-_OFF = frozenset({"", "null", "none", "false", "0", "[]", "{}"})
+_OFF = frozenset({"", "null", "none", "false", "[]", "{}"})
 """Values that leave a feature off."""
 
 
@@ -24,9 +24,9 @@ class Draft:
 
     def put(self, spelling: str, value: Setting | None) -> None:
         """Set a flag, unless the version lacks it or there is nothing to set."""
-        if value is None or not self.flags.has(spelling):
-            return
-        self.settings[self.flags.name(spelling)] = (spelling, value)
+        flag = self.flags.spellings.get(spelling) if value is not None else None
+        if flag is not None and value is not None:
+            self.settings[flag.name] = (spelling, value)
 
     def put_json(self, spelling: str, value: object) -> None:
         """Set a flag whose value is JSON."""
@@ -50,12 +50,9 @@ class Draft:
         found = self.settings.get(self.flags.name(spelling))
         return found[1] if found else None
 
-    def is_on(self, spelling: str) -> bool:
-        """Whether a flag is set to something that switches a feature on."""
-        value = self.value(spelling)
-        if isinstance(value, tuple):
-            return bool(value)
-        return value is not None and value is not False and str(value).strip().lower() not in _OFF
+    def on(self) -> dict[str, str]:
+        """The settings that switch a feature on: name -> spelling."""
+        return {name: spelling for name, (spelling, value) in self.settings.items() if _is_on(value)}
 
     def argv(self) -> list[str]:
         """The settings as arguments."""
@@ -63,6 +60,12 @@ class Draft:
         for spelling, value in self.settings.values():
             found += _arguments(spelling, value, self.flags)
         return found
+
+
+def _is_on(value: Setting) -> bool:
+    if isinstance(value, bool | tuple):
+        return bool(value)
+    return not isinstance(value, str) or value.strip().lower() not in _OFF
 
 
 def compact(value: object) -> str:

@@ -1,6 +1,7 @@
 """Which code paths a manifest switches on. Unless it can be told that a path is off, it is on."""
 
 import json
+from collections.abc import Mapping
 
 from engines.draft import Draft
 from engines.tables import PathRule
@@ -12,10 +13,10 @@ def exposure(wish: Wish, draft: Draft) -> Exposure:
     """The open paths, each with what opens it."""
     if wish.flags.is_older:
         return _everything(f"{wish.flags.note}: what is off can't be told")
-    media = media_reason(wish, draft)
+    media, on = media_reason(wish, draft), draft.on()
     reasons: dict[CodePath, str] = {}
     for rule in wish.table.exposure:
-        found = _opened_by(rule, wish, draft, media)
+        found = None if _is_closed(rule, draft) else _opened_by(rule, wish, on, media)
         if found is not None:
             reasons[rule.path] = found
     return Exposure.of(reasons)
@@ -30,7 +31,7 @@ def media_reason(wish: Wish, draft: Draft) -> str | None:
         return None
     for closing in wish.table.closes_media:
         value = draft.value(closing.flag)
-        if closing.how == "switch" and draft.is_on(closing.flag):
+        if closing.how == "switch" and value is True:
             return None
         if closing.how == "zeros" and isinstance(value, str) and _is_all_zeros(value):
             return None
@@ -45,17 +46,17 @@ def _is_all_zeros(text: str) -> bool:
     return isinstance(limits, dict) and all(limits.get(kind) == 0 for kind in MEDIA)
 
 
-def _opened_by(rule: PathRule, wish: Wish, draft: Draft, media: str | None) -> str | None:
-    if any(str(draft.value(flag)) == value for flag, value in rule.off.items()):
-        return None
-    switched = next((flag for flag in rule.flags if draft.is_on(flag)), None)
+def _is_closed(rule: PathRule, draft: Draft) -> bool:
+    return bool(rule.off) and any(str(draft.value(flag)) == value for flag, value in rule.off.items())
+
+
+def _opened_by(rule: PathRule, wish: Wish, on: Mapping[str, str], media: str | None) -> str | None:
+    switched = next((on[name] for name in rule.flags if name in on), None)
     if switched is not None:
         return f"{switched} is set: {rule.reason}"
-    if MEDIA_ON in rule.any and media is not None:
+    if media is not None and MEDIA_ON in rule.any:
         return f"{rule.reason}: {media}"
-    if rule.always or wish.asks_for(*rule.any):
-        return rule.reason
-    return None
+    return rule.reason if rule.always or wish.asks_for(*rule.any) else None
 
 
 def _everything(reason: str) -> Exposure:

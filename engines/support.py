@@ -2,20 +2,19 @@
 
 from collections.abc import Iterator
 
-from engines.draft import Draft
 from engines.tables import Requirement
 from engines.wishes import PARALLEL_KINDS, Wish
 from fleet.engine import Unsupported
 from fleet.versions import parse_version
 
 
-def unsupported(wish: Wish, draft: Draft) -> Iterator[Unsupported]:
+def unsupported(wish: Wish) -> Iterator[Unsupported]:
     """Everything that is in the way."""
     yield from _limits(wish)
     for requirement in wish.table.requires:
         if wish.asks_for(*requirement.any):
             yield from _missing(wish, requirement)
-    yield from _unsaid(wish, draft)
+    yield from _unsaid(wish)
     yield from _quantization(wish)
     yield from _kv_cache(wish)
     yield from _parallelism(wish)
@@ -47,9 +46,10 @@ def _missing(wish: Wish, requirement: Requirement) -> Iterator[Unsupported]:
         yield Unsupported(requirement.pointer, message)
 
 
-def _unsaid(wish: Wish, draft: Draft) -> Iterator[Unsupported]:
+def _unsaid(wish: Wish) -> Iterator[Unsupported]:
+    given = {wish.flags.name(spelling) for spelling in wish.given}
     for need in wish.table.needs_flag:
-        if wish.asks_for(*need.any) and not any(draft.is_on(flag) for flag in need.flags):
+        if wish.asks_for(*need.any) and given.isdisjoint(need.flags):
             yield Unsupported(need.pointer, f"{_title(wish)}: {need.message}")
 
 
