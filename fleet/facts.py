@@ -1,9 +1,9 @@
 """Facts: everything a review looks at, as one serialisable bundle with a digest. Nothing is looked up elsewhere."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from datetime import date
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from packaging.version import Version
 from pydantic import Field
@@ -18,6 +18,7 @@ from fleet.versions import PublishedVersions, parse_version
 from fleet.waiver import Triage, Waiver
 
 Entry = TypeVar("Entry", Waiver, Triage)
+Derived = TypeVar("Derived")
 
 
 class Quarantined(Value):
@@ -159,6 +160,17 @@ class Facts(Value):
     def triage_for(self, package: str) -> tuple[Triage, ...]:
         """Every triage entry of a package, those that have ended too, by name."""
         return self._triage_by_package.get(normalised_package(package), ())
+
+    @cached_property
+    def _remembered(self) -> dict[Hashable, Any]:
+        return {}
+
+    def remember(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
+        """What follows from these facts alone, made once: many manifests ask the same."""
+        if key not in self._remembered:
+            self._remembered[key] = make()
+        found: Derived = self._remembered[key]
+        return found
 
     @property
     def as_of(self) -> str | None:

@@ -13,7 +13,7 @@ from fleet.facts import Facts
 from fleet.manifest import AnyManifest, Manifest, PinnedManifest
 from fleet.matching import Match
 from fleet.pins import newest_acceptable
-from fleet.rules.exceptions import triage_problems
+from fleet.rules.exceptions import judged_triage
 from fleet.spec import EngineChoice, EngineName
 from fleet.versions import parse_version
 from fleet.violation import Enforcement, Violation
@@ -137,17 +137,17 @@ class Case:
         return self.facts.waivers_for(self.identity)
 
     @cached_property
-    def triage(self) -> tuple[Triage, ...]:
-        """Every triage entry for the engine's package and version, by name."""
+    def triage(self) -> tuple[tuple[Triage, tuple[str, ...]], ...]:
+        """Every triage entry for the engine's package and version, by name, with what keeps it from holding."""
         release = self.release
-        if release is None:
+        if release is None or not self.facts.triage:
             return ()
-        return tuple(entry for entry in self.facts.triage_for(release.package) if release.is_among(entry.versions))
+        return tuple(item for item in judged_triage(self.facts, release.package) if release.is_among(item[0].versions))
 
     @cached_property
     def valid_triage(self) -> tuple[Triage, ...]:
         """The triage entries that count."""
-        return tuple(entry for entry in self.triage if not any(triage_problems(self.facts, entry)))
+        return tuple(entry for entry, problems in self.triage if not problems)
 
     @cached_property
     def unreachable(self) -> tuple[Match, ...]:

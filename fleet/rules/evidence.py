@@ -6,6 +6,15 @@ from fleet.rules.case import Case
 
 def of_match(case: Case, match: Match) -> dict[str, str]:
     """Ids, rating, result with its reason, fixes, paths and who disagrees; never the prose of a record."""
+    version = case.release.raw if case.release else ""
+    key = ("evidence", match.advisory.id, match.package, version)
+    shown = case.facts.remember(key, lambda: _of_records(match))
+    opened = exposed_by(case, match)
+    return shown | {"exposed_by": opened} if opened else shown
+
+
+def _of_records(match: Match) -> dict[str, str]:
+    """What does not depend on the manifest."""
     advisory = match.advisory
     shown = {
         "id": advisory.id,
@@ -15,7 +24,6 @@ def of_match(case: Case, match: Match) -> dict[str, str]:
         "reason": match.reason,
         "fixed": ", ".join(match.fixed),
         "paths": ", ".join(sorted(match.paths)) or "every path",
-        "exposed_by": exposed_by(case, match),
         "reference": next((item.url for record in advisory.records for item in record.references), ""),
         "sources": _sources(match) if match.sources_disagree else "",
         "withdrawn_by": ", ".join(advisory.withdrawn_by),

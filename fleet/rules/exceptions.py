@@ -19,8 +19,15 @@ def shared_problems(facts: Facts, entry: Waiver | Triage) -> Iterator[str]:
         yield f"it ends on {entry.expires}, {days} days from now; at most {most} are allowed"
 
 
-def triage_problems(facts: Facts, entry: Triage) -> Iterator[str]:
-    """Why a triage entry does nothing; nothing when it holds."""
+def judged_triage(facts: Facts, package: str) -> tuple[tuple[Triage, tuple[str, ...]], ...]:
+    """Every triage entry of a package, by name, with what keeps it from holding."""
+    entries = facts.triage_for(package)
+    return facts.remember(
+        ("judged triage", package), lambda: tuple((entry, tuple(_triage_problems(facts, entry))) for entry in entries)
+    )
+
+
+def _triage_problems(facts: Facts, entry: Triage) -> Iterator[str]:
     yield from shared_problems(facts, entry)
     if not entry.reference.strip():
         yield "it has no reference"

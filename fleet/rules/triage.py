@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from fleet.matching import Match
 from fleet.rules.case import Case
-from fleet.rules.exceptions import triage_problems
 from fleet.violation import Enforcement, Violation
 from fleet.waiver import Triage
 
@@ -26,8 +25,8 @@ def note(entry: Triage | None) -> str:
 
 def triage_valid(case: Case) -> Iterator[Violation]:
     """Every triage entry for this engine version holds; one that does not is shown and does nothing."""
-    for entry in case.triage:
-        for problem in triage_problems(case.facts, entry):
+    for entry, problems in case.triage:
+        for problem in problems:
             yield Violation(
                 rule=TRIAGE_VALID,
                 severity=Enforcement.ADVISORY,
