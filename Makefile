@@ -12,7 +12,7 @@ UV_READY := .tools/uv/.installed
 PATHS := cli control_plane engines fleet gateway infra local policies simulator sources workloads tests benchmarks .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all check format-check lint imports types audit fix lock tools clean
+.PHONY: help install demo test test-all check format-check lint imports types audit fix reference lock tools clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -57,6 +57,9 @@ audit: $(INSTALLED)
 fix: $(INSTALLED) ## format, and repair what ruff can repair
 	@$(BIN)/ruff check --fix $(wildcard $(PATHS))
 	@$(BIN)/ruff format $(wildcard $(PATHS))
+
+reference: $(INSTALLED) ## write the reference pages of docs/ again from the code
+	@$(BIN)/python .ci/reference
 
 lock: $(UV_READY) ## make the locks again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
 	@COOLDOWN="$(COOLDOWN)" $(PYTHON) .ci/lock.py $(LOCK_ARGS)
