@@ -12,7 +12,7 @@ from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest, PinRecord, missing_pins
 from fleet.rules import review
 from fleet.spec import Canary, EngineChoice, EngineName, Metadata, Spec
-from fleet.versions import is_final
+from fleet.versions import is_final, parse_version
 from fleet.violation import Enforcement, Violation
 
 MAX_VERSIONS_PER_ENGINE = 12
@@ -32,6 +32,12 @@ class Candidate:
     preference: Preference
     residuals: int
     """Advisory violations that stay: fewer is better between equal preferences."""
+
+    @property
+    def is_prerelease(self) -> bool:
+        """Whether nothing final was acceptable: taken only when no engine offers a final version."""
+        version = parse_version(self.version)
+        return version is None or not is_final(version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +109,7 @@ def _choose(
         accepted += [found] if found else []
     if not accepted:
         return Choice(None, tuple(rejections), None, _whole_violations(manifest, facts, catalogue))
-    accepted.sort(key=lambda item: (-item[0].preference.score, item[0].residuals, item[0].engine))
+    accepted.sort(key=lambda item: _rank(item[0]))
     chosen, spec, violations = accepted[0]
     rejections += [_outscored(other, chosen) for other, _, _ in accepted[1:]]
     canary = _canary(manifest, chosen, facts, catalogue) if manifest.spec.canary else None
@@ -112,6 +118,11 @@ def _choose(
         whole = spec.model_copy(update={"canary": _pinned_canary(manifest, canary)})
         pinned = _pinned(manifest.metadata, whole, facts, catalogue, source_digest)
     return Choice(chosen, tuple(rejections), pinned, violations, canary)
+
+
+def _rank(candidate: Candidate) -> tuple[bool, float, int, str]:
+    """Best first: a final version before any pre-release, then preference, then fewer residuals."""
+    return (candidate.is_prerelease, -candidate.preference.score, candidate.residuals, candidate.engine)
 
 
 def _other_arm(manifest: Manifest, name: EngineName, exclude: EngineName | None) -> str | None:
@@ -215,7 +226,11 @@ def _candidate(
 
 
 def _outscored(other: Candidate, chosen: Candidate) -> Rejection:
-    if other.preference.score < chosen.preference.score:
+    if other.is_prerelease and not chosen.is_prerelease:
+        reason = (
+            f"no final version of it is acceptable, only {other.version}; {chosen.engine} {chosen.version} is final"
+        )
+    elif other.preference.score < chosen.preference.score:
         reason = (
             f"suits the workload less: {other.preference.score:.2f} ({other.preference.reason}) "
             f"against {chosen.preference.score:.2f} of {chosen.engine} ({chosen.preference.reason})"

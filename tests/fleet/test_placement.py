@@ -65,6 +65,14 @@ def test_every_engine_that_was_not_taken_has_a_rejection(workload: Workload) -> 
     assert {rejection.engine for rejection in choice.rejections} | taken >= set(CATALOGUE.names)
 
 
+@given(st.sampled_from(list(Workload)))
+def test_a_pre_release_is_taken_only_where_the_manifest_names_its_engine(workload: Workload) -> None:
+    choice = choose(written(workload=workload), FACTS, CATALOGUE)
+    assert choice.chosen is None or not choice.chosen.is_prerelease
+    named = choose(written(workload=workload, engine={"name": "tensorrt-llm"}), FACTS, CATALOGUE)
+    assert named.chosen is None or named.chosen.engine is EngineName.TENSORRT_LLM
+
+
 def test_a_version_that_was_never_published_is_rejected_with_its_neighbours() -> None:
     choice = choose(written(engine={"name": "vllm", "version": "0.18.2"}), FACTS, CATALOGUE)
     assert choice.chosen is None
