@@ -1,5 +1,6 @@
 """`python -m local STATE`: the supervisor without a terminal, as `enginehouse local up --detach` starts it."""
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -30,8 +31,9 @@ def main(arguments: list[str]) -> int:
 
 
 def _tell(message: str) -> None:
-    sys.stderr.write(message + "\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # the terminal may have gone; the fleet must still be ended
+        sys.stderr.write(message + "\n")
+        sys.stderr.flush()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ from local.ports import HOST
 from local.programs import Programs
 from local.room import Room
 
+GATEWAY = "gateway"
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
@@ -94,7 +96,7 @@ def rooms(layout: Layout, ports: Ports, programs: Programs) -> tuple[Room, ...]:
             ready_file=layout.ready_file("control-plane"),
         ),
         Room(
-            name="gateway",
+            name=GATEWAY,
             argv=(programs.python, "-P", "-m", "gateway", "--settings", str(layout.gateway_settings)),
             log=layout.logs / "gateway.log",
             ports=(ports.gateway_metrics,),

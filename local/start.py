@@ -5,7 +5,7 @@ import json
 import os
 import random
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from fleet.value import Value
@@ -14,9 +14,9 @@ from local.errors import LocalFleetError
 from local.layout import Layout
 from local.lock import held
 from local.programs import EngineKind, Programs, find
-from local.settings import Ports
+from local.settings import GATEWAY, Ports
 from local.stop_request import Interrupted, StopRequest
-from local.supervisor import Supervisor, Tell
+from local.supervisor import POLL_SECONDS, Supervisor, Tell
 
 
 class Wishes(Value):
@@ -67,7 +67,6 @@ def opened(
         _end_leftovers(layout, tell)
         chosen = choose_ports(layout, wishes, chance=random.Random())  # noqa: S311 - a port is no secret
         settings.write_settings(layout, chosen, programs)
-        tokens.issue_once(layout, programs, "gateway", "reader", environment=environment)
         supervisor = Supervisor(
             settings.rooms(layout, chosen, programs),
             layout,
@@ -77,14 +76,26 @@ def opened(
             stop=stop,
             tell=tell,
         )
-        # Beside the start: each token costs the start of a Python of its own.
-        with ThreadPoolExecutor(1) as beside, ended_afterwards(supervisor):
-            operator = beside.submit(
-                tokens.issue_once, layout, programs, "operator", "operator", environment=environment
-            )
-            if not supervisor.start():
+        # Beside the start of the control plane: each token costs the start of a Python of its own.
+        with ThreadPoolExecutor(2) as beside, ended_afterwards(supervisor):
+            gateway = beside.submit(_token, "gateway", "reader", layout, programs, environment)
+            operator = beside.submit(_token, "operator", "operator", layout, programs, environment)
+            if not supervisor.start(lambda room: room.name != GATEWAY or _is_there(gateway, stop)):
                 raise Interrupted(stop.signum or 0)
             yield RunningFleet(layout, programs, chosen, supervisor, operator.result(), environment)
+
+
+def _token(name: str, scope: tokens.Scope, layout: Layout, programs: Programs, environment: Mapping[str, str]) -> str:
+    return tokens.issue_once(layout, programs, name, scope, environment=environment)
+
+
+def _is_there(token: "Future[str]", stop: StopRequest) -> bool:
+    """Wait for a token; ``False`` = somebody asked to end meanwhile. Raises what the making raised."""
+    while not token.done():
+        if stop.wait(POLL_SECONDS):
+            return False
+    token.result()
+    return True
 
 
 @contextlib.contextmanager

@@ -78,15 +78,17 @@ class Supervisor:
             processes=tuple(watched.started.record for watched in self._watched),
         )
 
-    def start(self) -> bool:
+    def start(self, before: Callable[[Room], bool] = lambda _room: True) -> bool:
         """Start every room and wait until it is ready; ``False`` = somebody asked to end meanwhile.
+
+        ``before`` is called before each room starts; when it gives ``False``, nothing further is started.
 
         Raises:
             LocalFleetError: a room did not start; call `end` all the same.
         """
         write(self._layout.record, self.record)
         for room in self._rooms:
-            if self._is_asked or not self._validate(room):
+            if self._is_asked or not before(room) or not self._validate(room):
                 return False
             started = self._spawn(room)
             self._watched.append(_Watched(room, started, self._clock()))

@@ -2,8 +2,11 @@
 
 import json
 import shlex
+import shutil
+import sys
 import webbrowser
 from collections.abc import Mapping
+from pathlib import Path
 
 from cli.tour.steps.exercise import ADVISORY, exercise_record
 from cli.tour.steps.tenants import MODEL
@@ -29,6 +32,9 @@ def hints(
             *("-H", f"Authorization: Bearer {key}", "-H", "Content-Type: application/json", "-d", json.dumps(body)),
         ]
     )
+    command = (
+        "enginehouse" if shutil.which("enginehouse") else shlex.quote(str(Path(sys.executable).parent / "enginehouse"))
+    )
     token = shlex.quote(str(fleet.layout.token("operator")))
     return (
         "",
@@ -38,7 +44,7 @@ def hints(
         "",
         "Three commands to try, in another terminal:",
         f"  1. {chat}",
-        f'  2. ENGINEHOUSE_SERVER={web} ENGINEHOUSE_TOKEN="$(cat {token})" enginehouse deployments list',
+        f'  2. ENGINEHOUSE_SERVER={web} ENGINEHOUSE_TOKEN="$(cat {token})" {command} deployments list',
         f"  3. cp {_exercise(fleet)} {shlex.quote(str(fleet.layout.advisories))}/   (then 2. again)",
         "",
         "Ctrl-C ends everything.",

@@ -1,10 +1,13 @@
 """`enginehouse local up`: a fleet to work with, in the foreground or in the background."""
 
+import contextlib
 import shlex
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+
+import httpx2 as httpx
 
 from cli.client import Api
 from cli.exits import CommandError, Exit
@@ -22,7 +25,6 @@ from local.stop_request import Interrupted, StopRequest
 POLL_SECONDS = 0.05
 START_SECONDS = 120.0
 TENANT = "local"
-KEY = "local-1"
 Say = Callable[[str], None]
 
 
@@ -104,17 +106,19 @@ def _welcome(layout: Layout, urls: Mapping[str, str], operator: str, admin: str 
 
 def _first_key(server: str, token: str) -> str | None:
     """The key of the tenant ``local``, once; ``None`` = it was made before."""
-    api = Api(Profile(server, token))
-    if api.find(f"/v1/tenants/{TENANT}") is not None:
-        return None
-    try:
-        body = {"apiVersion": "enginehouse.dev/v1", "kind": "Tenant", "metadata": {"name": TENANT}, "spec": {}}
-        api.put(f"/v1/tenants/{TENANT}", body)
-        return str(api.post("/v1/keys", {"tenant": TENANT})["key"])
-    except CommandError as error:
-        raise LocalFleetError(f"the fleet runs, but no API key could be made: {error}") from None
+    with httpx.HTTPTransport() as transport:
+        api = Api(Profile(server, token), transport=transport)
+        try:
+            if api.find(f"/v1/tenants/{TENANT}") is not None:
+                return None
+            body = {"apiVersion": "enginehouse.dev/v1", "kind": "Tenant", "metadata": {"name": TENANT}, "spec": {}}
+            api.put(f"/v1/tenants/{TENANT}", body)
+            return str(api.post("/v1/keys", {"tenant": TENANT})["key"])
+        except CommandError as error:
+            raise LocalFleetError(f"the fleet runs, but no API key could be made: {error}") from None
 
 
 def _tell(message: str) -> None:
-    sys.stderr.write(message + "\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # the terminal may have gone; the fleet must still be ended
+        sys.stderr.write(message + "\n")
+        sys.stderr.flush()

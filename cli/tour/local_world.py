@@ -38,9 +38,15 @@ class LocalWorld:
         self._agree = agree
         self._environment = dict(environment)
         self._gateway = httpx.Client(base_url=fleet.urls["gateway"], timeout=REQUEST_SECONDS, trust_env=False)
-        self.api: AdminApi = Api(Profile(fleet.urls["control_plane"], token))
+        self._admin = httpx.HTTPTransport()
+        self.api: AdminApi = Api(Profile(fleet.urls["control_plane"], token), transport=self._admin)
         self.manifests: Sequence[Path] = _copied("local", fleet.layout.environment)
         self.runbook: Sequence[Path] = _copied("runbook-2026", fleet.layout.state / "runbook-2026")
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._gateway.close()
+        self._admin.close()
 
     def command(self, *arguments: str) -> Said:
         """Run ``enginehouse`` with these arguments and ``-o json``, the server and token in its environment."""

@@ -1,5 +1,6 @@
 """How the tour talks: each step as it ends, then a summary; with ``-o json`` the summary alone on stdout."""
 
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -26,8 +27,9 @@ class Report:
 
     def tell(self, message: str) -> None:
         """Something that happens beside the tour; always on stderr."""
-        sys.stderr.write(message + "\n")
-        sys.stderr.flush()
+        with contextlib.suppress(OSError):  # the terminal may have gone; the fleet must still be ended
+            sys.stderr.write(message + "\n")
+            sys.stderr.flush()
 
     def begun(self, title: str) -> None:
         """A step begins."""

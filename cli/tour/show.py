@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -111,8 +112,18 @@ class Show:
         fleet.supervisor.watch_in_background()
         journey = Journey()
         with stop.interrupting():
-            world = self.world_of(fleet) if self.world_of else self._local_world(fleet)
-            steps = self.steps if self.options.once else [step for step in self.steps if step.name in PREPARING]
+            self._take(fleet, journey)
+        if self.options.once or self.reports[-1].error is not None:
+            return
+        for line in hints(fleet, journey, opens_browser=self.options.opens_browser, environment=self.environment):
+            self.report.say(line)
+        while not stop.wait(WAIT_SECONDS):
+            pass
+
+    def _take(self, fleet: RunningFleet, journey: Journey) -> None:
+        steps = self.steps if self.options.once else [step for step in self.steps if step.name in PREPARING]
+        world = self.world_of(fleet) if self.world_of else self._local_world(fleet)
+        with closing(world):
             take(
                 steps,
                 world,
@@ -121,12 +132,6 @@ class Show:
                 begun=lambda step: self.report.begun(step.title),
                 ended=self._add,
             )
-        if self.options.once or self.reports[-1].error is not None:
-            return
-        for line in hints(fleet, journey, opens_browser=self.options.opens_browser, environment=self.environment):
-            self.report.say(line)
-        while not stop.wait(WAIT_SECONDS):
-            pass
 
     def _local_world(self, fleet: RunningFleet) -> World:
         token = fleet.operator_token

@@ -78,6 +78,10 @@ class World(Protocol):
         """The public runbook as manifests."""
         ...
 
+    def close(self) -> None:
+        """Close its connections."""
+        ...
+
     def command(self, *arguments: str) -> Said:
         """Run ``enginehouse`` with these arguments and ``-o json``."""
         ...

@@ -15,6 +15,8 @@ FIRST_CHUNK_SECONDS = 10.0
 SWITCH_SECONDS = 25.0
 STREAM_SECONDS = 30.0
 DRAIN_SECONDS = 20.0
+NOTICE_SECONDS = 1.0
+CUT = "the stream that began before the change did not complete: {}"
 
 
 class _Reader:
@@ -49,7 +51,7 @@ def proposal_is_rolled_out(world: World, journey: Journey) -> Evidence:
         old = _addresses(world.api.get(path))
         begin = time.monotonic()
         identity = _put_proposal(world, path)
-        after = _first_answer_of_the_new_engine(world, journey, key)
+        after = _first_answer_of_the_new_engine(world, journey, key, reader)
         switched_at = time.monotonic()
         was_open = reader.ended_at is None
         if world.until(lambda: reader.ended_at, seconds=STREAM_SECONDS) is None:
@@ -88,15 +90,23 @@ def _put_proposal(world: World, path: str) -> str:
     return str(changed["status"]["identity"])
 
 
-def _first_answer_of_the_new_engine(world: World, journey: Journey, key: str) -> ChatStream:
-    """Chat until an answer comes from the new version."""
+def _first_answer_of_the_new_engine(world: World, journey: Journey, key: str, reader: _Reader) -> ChatStream:
+    """Chat until an answer comes from the new version, or until the long stream is cut."""
     answers: list[ChatStream] = []
 
     def is_new() -> bool:
         answers.append(chat(world, key, MODEL, "Which version are you?", max_tokens=2))
-        return journey.version_after in answers[-1].fingerprint
+        return reader.error is not None or journey.version_after in answers[-1].fingerprint
 
-    if world.until(is_new, seconds=SWITCH_SECONDS) is None:
+    try:
+        seconds = world.until(is_new, seconds=SWITCH_SECONDS)
+    except StepFailed:
+        # When the old engine died, the cut stream says more than the refused chat.
+        if world.until(lambda: reader.error, seconds=NOTICE_SECONDS) is None:
+            raise
+    if reader.error is not None:
+        raise StepFailed(CUT.format(reader.error))
+    if seconds is None:
         seen = answers[-1].fingerprint if answers else "nobody"
         raise StepFailed(f"{SWITCH_SECONDS:g} s after the change {seen} answers; expected {journey.version_after}")
     return answers[-1]
@@ -105,7 +115,7 @@ def _first_answer_of_the_new_engine(world: World, journey: Journey, key: str) ->
 def _check_stream(reader: _Reader, journey: Journey, *, was_open: bool) -> None:
     stream = reader.stream
     if reader.error:
-        raise StepFailed(f"the stream that began before the change did not complete: {reader.error}")
+        raise StepFailed(CUT.format(reader.error))
     if not was_open:
         raise StepFailed("the stream ended before the new engine answered, so it shows nothing; it was too short")
     if journey.version_before not in stream.fingerprint:
