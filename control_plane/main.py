@@ -28,6 +28,7 @@ from control_plane.services.house import House
 from control_plane.services.inspection import Inspector
 from control_plane.services.keys import KeyService, refuse_tenant_with_keys
 from control_plane.services.objects import ObjectService
+from control_plane.services.proposals import Proposals
 from control_plane.services.readiness import Readiness
 from control_plane.services.reconciliation import Reconciler
 from control_plane.services.snapshots import SnapshotService
@@ -112,6 +113,7 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
         (
             Loop("sync-advisories", sync.look, settings.watch_seconds),
             Loop("review-everything", watch.look, REVIEW_SECONDS),
+            Loop("propose", house.proposals.work, REVIEW_SECONDS),
             Loop("reconcile", house.reconciler.look, settings.reconcile_seconds),
         )
     )
@@ -151,6 +153,7 @@ def _house(
             )
         return ObjectService(kind=kind, rows=rows[kind], store=store, clock=clock)
 
+    proposals = Proposals(store=store, catalogue=facts.catalogue)
     return House(
         facts=facts,
         deployments=DeploymentService(store=store, facts=facts, clock=clock),
@@ -164,7 +167,8 @@ def _house(
         engines=EngineService(facts),
         snapshots=SnapshotService(store),
         readiness=Readiness(facts=facts, clock=clock, database_problem=store.problem),
-        inspector=Inspector(store=store, facts=facts, clock=clock, meter=meter),
+        inspector=Inspector(store=store, facts=facts, clock=clock, meter=meter, proposals=proposals),
+        proposals=proposals,
         reconciler=Reconciler(
             store=store,
             cluster=cluster,

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from control_plane.records import (
     Condition,
+    Document,
     EndpointRecord,
     Kind,
     Launch,
@@ -59,6 +60,10 @@ class Deployments(Protocol):
         """What a review of everything looks at, by name."""
         ...
 
+    def generations(self) -> Mapping[str, int]:
+        """The version of every deployment."""
+        ...
+
     def one_per_review_key(self) -> Mapping[str, StoredDeployment]:
         """One deployment for each review key."""
         ...
@@ -85,6 +90,10 @@ class Reviews(Protocol):
 
     def put_many(self, reviews: Iterable[ReviewRecord]) -> None:
         """Store or replace."""
+        ...
+
+    def set_proposal(self, key: str, facts_digest: str, proposal: Document | None, reason: str) -> None:
+        """Store a proposal beside the review by the same facts; a review by other facts stays as it is."""
         ...
 
     def forget_unused(self) -> None:

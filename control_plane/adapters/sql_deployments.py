@@ -12,6 +12,7 @@ from control_plane.adapters.sql_rows import Touch, as_json
 from control_plane.records import (
     Condition,
     ConditionType,
+    Document,
     EndpointRecord,
     Phase,
     ReviewRecord,
@@ -87,6 +88,11 @@ class DeploymentRows:
             )
             for row in self._connection.execute(query).mappings()
         ]
+
+    def generations(self) -> Mapping[str, int]:
+        """The version of every deployment."""
+        query = select(tables.deployments.c.name, tables.deployments.c.generation)
+        return {row[0]: row[1] for row in self._connection.execute(query)}
 
     def one_per_review_key(self) -> Mapping[str, StoredDeployment]:
         """One deployment for each review key."""
@@ -174,6 +180,13 @@ class ReviewRows:
             [{"old_key": item["review_key"]} for item in values],
         )
         self._connection.execute(insert(table), values)
+
+    def set_proposal(self, key: str, facts_digest: str, proposal: Document | None, reason: str) -> None:
+        """Store a proposal beside the review by the same facts; a review by other facts stays as it is."""
+        table = tables.reviews
+        query = update(table).where(table.c.review_key == key, table.c.facts_digest == facts_digest)
+        text = as_json(proposal) if proposal is not None else None
+        self._connection.execute(query.values(proposal=text, proposal_reason=reason))
 
     def forget_unused(self) -> None:
         """Drop those that no deployment has any more."""

@@ -1,7 +1,8 @@
 """``/v1/deployments``: pinned manifests that the rules accept."""
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from fastapi import Query
 from starlette.responses import Response
 
 from control_plane.api.answers import answer
@@ -20,15 +21,20 @@ from fleet.manifest import AnyManifest, Manifest, ManifestError, PinnedManifest,
 
 SERVER_WRITTEN = ("generation", "creationTimestamp", "updateTimestamp", "managedBy")
 """Fields of metadata that the server writes: a client may send back what it read."""
+ViewChoice = Annotated[
+    Literal["full", "basic"],
+    Query(description="``basic`` leaves violations, residuals and proposals empty: a tenth of the size."),
+]
 deployments = router("deployments")
 
 
 @deployments.get("/deployments", response_model=DeploymentList, responses=reading(400))
-def list_deployments(house: Services, _actor: Reader, page: Paging) -> Response:
+def list_deployments(house: Services, _actor: Reader, page: Paging, view: ViewChoice = "full") -> Response:
     """Every deployment by name, with what its last review said."""
     views, has_more = page.cut(house.deployments.page(after=page.after, limit=page.limit))
     token = page.token(views[-1].stored.name) if has_more else None
-    return answer(listing("Deployment", [document_of(view) for view in views], token))
+    write = document_of if view == "full" else _basic
+    return answer(listing("Deployment", [write(item) for item in views], token))
 
 
 @deployments.get("/deployments/{name}", response_model=Deployment, responses=reading(404))
@@ -99,6 +105,10 @@ def document_of(view: View) -> Document:
         "managedBy": stored.managed_by,
     }
     return {**stored.document, "metadata": metadata, "status": _status(view)}
+
+
+def _basic(view: View) -> Document:
+    return document_of(View(view.stored, None))
 
 
 def _status(view: View) -> dict[str, Any]:

@@ -14,5 +14,4 @@ class ReviewWatch:
     def look(self) -> None:
         """One round."""
         self._readiness.refresh()
-        if self._inspector.is_due:
-            self._inspector.review_everything()
+        self._inspector.review_if_due()

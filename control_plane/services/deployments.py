@@ -161,21 +161,11 @@ class DeploymentService:
         generation = before.generation + 1 if before else unit.next_generation(KIND, manifest.name)
         known = _compliance_of(before)
         condition = compliance(review.violations, before=known, generation=generation, now=now)
-        stored = StoredDeployment(
-            name=manifest.name,
-            generation=generation,
-            document=plain(manifest),
-            identity=manifest.identity,
-            engine=_engine(manifest),
-            review_key=review.review_key,
-            route=_route(manifest),
-            managed_by=managed_by,
-            created=before.created if before else now,
-            updated=now,
-            conditions=(condition,),
-        )
+        new = stored_from(manifest, now=now)
+        stored = replace(new, generation=generation, managed_by=managed_by, conditions=(condition,))
         if before is None:
             return stored
+        stored = replace(stored, created=before.created)
         others = tuple(item for item in before.conditions if item.type is not ConditionType.COMPLIANT)
         return replace(stored, phase=before.phase, endpoints=before.endpoints, conditions=(condition, *others))
 
@@ -199,6 +189,22 @@ class DeploymentService:
             facts_digest=verdict.facts.digest,
             facts_as_of=verdict.facts.as_of,
         )
+
+
+def stored_from(manifest: PinnedManifest, *, now: str) -> StoredDeployment:
+    """A pinned manifest as a new stored deployment, not reviewed yet."""
+    return StoredDeployment(
+        name=manifest.name,
+        generation=1,
+        document=plain(manifest),
+        identity=manifest.identity,
+        engine=_engine(manifest),
+        review_key=review_key(manifest),
+        route=_route(manifest),
+        managed_by=None,
+        created=now,
+        updated=now,
+    )
 
 
 def _views(unit: UnitOfWork, stored: Sequence[StoredDeployment]) -> Sequence[View]:

@@ -11,6 +11,7 @@ from control_plane.services.facts import FactsBook
 from control_plane.services.inspection import Inspector
 from control_plane.services.keys import KeyService
 from control_plane.services.objects import ObjectService
+from control_plane.services.proposals import Proposals
 from control_plane.services.readiness import Readiness
 from control_plane.services.reconciliation import Reconciler
 from control_plane.services.snapshots import SnapshotService
@@ -34,6 +35,7 @@ class House:
     snapshots: SnapshotService
     readiness: Readiness
     inspector: Inspector
+    proposals: Proposals
     reconciler: Reconciler
     clock: Clock
     meter: Meter

@@ -1,7 +1,9 @@
 """The review of everything: after new advisories, a changed exception, a new day."""
 
+import threading
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from control_plane import logs
 from control_plane.ports import Clock, Meter, Store, UnitOfWork
@@ -19,7 +21,8 @@ from control_plane.records import (
 from control_plane.services.audit import entry
 from control_plane.services.facts import FactsBook
 from control_plane.services.moments import iso
-from control_plane.services.reviews import changed_conditions, condition_digest, judge, plain, propose
+from control_plane.services.proposals import Proposals
+from control_plane.services.reviews import changed_conditions, condition_digest, is_refused, judge, plain
 from fleet.audit import AuditEntry
 from fleet.facts import AdvisoryData, Facts
 from fleet.manifest import PinnedManifest
@@ -31,49 +34,42 @@ _FEEDS = system_actor("advisories")
 class Inspector:
     """Reviews every deployment again and stores what changed, all of it in one transaction."""
 
-    def __init__(self, *, store: Store, facts: FactsBook, clock: Clock, meter: Meter) -> None:
+    def __init__(self, *, store: Store, facts: FactsBook, clock: Clock, meter: Meter, proposals: Proposals) -> None:
         self._store = store
         self._facts = facts
         self._clock = clock
         self._meter = meter
+        self._proposals = proposals
         self._parsed: dict[str, PinnedManifest] = {}
         self._last_facts: Facts | None = None
+        self._turn = threading.Lock()
 
     def adopt(self, data: AdvisoryData) -> int:
         """Judge by new advisory data: new deployments at once, the stored ones in this call.
 
         The data is exchanged while no writer is at work, so no deployment is stored by the old data after this.
         """
-        before = self._facts.data
-        with self._store.write() as unit:
-            self._facts.load(data)
-            after = {"digest": data.digest, "advisories": len(data.advisories)}
-            earlier = {"digest": before.digest, "advisories": len(before.advisories)}
-            if after != earlier:
-                reason = f"{len(data.advisories)} advisories, {len(data.quarantined)} records quarantined"
-                unit.audit.append(
-                    [
-                        entry(
-                            _FEEDS,
-                            "load",
-                            Kind.ADVISORY_DATA,
-                            "advisories",
-                            at=self._clock.now(),
-                            before=earlier,
-                            after=after,
-                            reason=reason,
-                        )
-                    ]
-                )
-        return self.review_everything()
+        loaded = _loading(self._facts.data, data, at=self._clock.now())
+        with self._turn:
+            with self._store.write() as unit:
+                self._facts.load(data)
+                unit.audit.append(loaded)
+            return self._review_everything()
 
-    @property
-    def is_due(self) -> bool:
-        """Whether the facts are others than those of the last review of everything."""
-        return self._facts.current() is not self._last_facts
+    def review_if_due(self) -> None:
+        """Review everything when the facts are others than at the last time."""
+        if self._facts.current() is self._last_facts:
+            return
+        with self._turn:
+            if self._facts.current() is not self._last_facts:
+                self._review_everything()
 
     def review_everything(self) -> int:
         """Review all deployments by the current facts; gives how many got another condition."""
+        with self._turn:
+            return self._review_everything()
+
+    def _review_everything(self) -> int:
         started = time.monotonic()
         with self._store.write() as unit:  # waits for deployments that are being stored by older facts
             facts = self._facts.current()
@@ -83,7 +79,7 @@ class Inspector:
         self._parse(members)
         found = self._judge_all(facts)
         changes = self._store_conditions(facts, subjects, found)
-        self._store_proposals(facts, found)
+        self._proposals.expect(facts, self._refused(found))
         self._last_facts = facts
         seconds = time.monotonic() - started
         self._meter.review(seconds=seconds, deployments=len(subjects), changed=len(changes))
@@ -129,26 +125,27 @@ class Inspector:
         self._meter.compliance(counts)
         return changes
 
-    def _store_proposals(self, facts: Facts, found: Mapping[str, tuple[Document, ...]]) -> None:
-        """Second, since conditions must not wait for it: what each refused deployment could become."""
-        records = []
-        for key, violations in found.items():
-            if any(item["severity"] == "mandatory" for item in violations):
-                proposal, reason = propose(self._parsed[key], facts, self._facts.catalogue)
-                records.append(ReviewRecord(key, facts.digest, violations, proposal, reason))
-        if records:
-            with self._store.write() as unit:
-                unit.reviews.put_many(records)
+    def _refused(self, found: Mapping[str, tuple[Document, ...]]) -> dict[str, PinnedManifest]:
+        return {key: self._parsed[key] for key, violations in found.items() if is_refused(violations)}
+
+
+def _loading(before: AdvisoryData, after: AdvisoryData, *, at: datetime) -> list[AuditEntry]:
+    """What the log says about new data; nothing when it is the same."""
+    if before.digest == after.digest:
+        return []
+    reason = f"{len(after.advisories)} advisories, {len(after.quarantined)} records quarantined"
+    was, now = ({"digest": data.digest, "advisories": len(data.advisories)} for data in (before, after))
+    return [entry(_FEEDS, "load", Kind.ADVISORY_DATA, "advisories", at=at, before=was, after=now, reason=reason)]
 
 
 def _unchanged(unit: UnitOfWork, subjects: Sequence[ReviewSubject]) -> list[ReviewSubject]:
     """Those that nobody has stored anew while they were reviewed: a newer one was reviewed when it was stored."""
-    current = {subject.name: subject.generation for subject in unit.deployments.subjects()}
-    return [subject for subject in subjects if current.get(subject.name) == subject.generation]
+    generations = unit.deployments.generations()
+    return [subject for subject in subjects if generations.get(subject.name) == subject.generation]
 
 
 def _kept_proposal(known: ReviewRecord | None, violations: Sequence[Document]) -> tuple[Document | None, str]:
-    if known is None or all(item["severity"] != "mandatory" for item in violations):
+    if known is None or not is_refused(violations):
         return None, ""
     return known.proposal, known.proposal_reason
 

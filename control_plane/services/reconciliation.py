@@ -163,14 +163,14 @@ class Reconciler:
         if not changed:
             return
         with self._store.write() as unit:
-            for item in changed:
-                current = unit.deployments.get(item.name)
-                if current is None or current.generation != item.generation:
-                    continue  # stored anew since: the next round looks at that one
+            generations = unit.deployments.generations()
+            # One that was stored anew since is left to the next round.
+            current = [item for item in changed if generations.get(item.name) == item.generation]
+            for item in current:
                 state = states[item.name]
                 if (item.phase, item.endpoints) != (state.phase, state.endpoints):
                     unit.deployments.set_state(item.name, state.phase, state.endpoints)
-                unit.deployments.set_conditions([(item.name, state.ready)])
+            unit.deployments.set_conditions((item.name, states[item.name].ready) for item in current)
 
 
 def _ready_of(stored: StoredDeployment) -> Condition | None:

@@ -45,6 +45,11 @@ def judge(manifest: AnyManifest, facts: Facts, catalogue: EngineCatalogue) -> Ve
     return Verdict(tuple(review(manifest, facts, catalogue)), facts)
 
 
+def is_refused(violations: Sequence[Document]) -> bool:
+    """Whether any of these refuses."""
+    return any(item["severity"] == Enforcement.MANDATORY for item in violations)
+
+
 def review_key(manifest: PinnedManifest) -> str:
     """64 hex digits over everything that a review can look at."""
     plain = manifest.model_dump(mode="json", exclude_none=True)
