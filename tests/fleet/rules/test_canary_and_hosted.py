@@ -76,8 +76,11 @@ def test_a_canary_needs_the_waiver_of_its_own_identity(world):
     assert world.refusing(world.review(manifest, both)) == set()
 
 
-def test_a_hosted_engine_is_judged_by_the_rules_that_apply(world):
-    assert world.review(hosted(world)) == []
+@pytest.mark.parametrize("changes", [{}, {"features": {"trust_remote_code": True}}, {"model": {"revision": None}}])
+def test_a_hosted_engine_is_judged_by_the_rules_that_apply(world, changes):
+    manifest = hosted(world)
+    spec = manifest.spec.model_dump() | changes | {"model": manifest.spec.model.model_dump() | changes.get("model", {})}
+    assert world.review(manifest.model_validate({"metadata": {"name": "hosted"}, "spec": spec})) == []
 
 
 def test_a_hosted_engine_that_the_catalogue_does_not_know_refuses(world):

@@ -41,3 +41,12 @@ def test_every_violation_says_what_would_be_right(world):
     assert len({violation.rule for violation in violations}) >= 6
     assert all(violation.message and violation.remedy for violation in violations)
     assert all(violation.severity in Enforcement for violation in violations)
+
+
+def test_facts_that_were_changed_are_judged_anew(world):
+    manifest = world.pinned()
+    before = world.facts(world.advisory(fixed="2.0.0"))
+    assert world.refusing(world.review(manifest, before)) == {"advisory-affected"}
+    after = before.model_copy(update={"data": before.data.model_copy(update={"advisories": world.data().advisories})})
+    assert world.review(manifest, after) == []
+    assert after.digest != before.digest

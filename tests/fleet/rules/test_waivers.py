@@ -93,3 +93,18 @@ def test_a_broken_waiver_of_another_identity_is_not_this_manifests_business(worl
 def test_what_no_waiver_excuses_is_written_in_the_table():
     never = {rule.id for rule in RULES if rule.waived_by is WaivedBy.NOTHING}
     assert {"malware", "engine-denied", "four-pins", "flags-without-secrets", "hosted-key-by-reference"} <= never
+
+
+def test_a_waiver_of_one_rule_excuses_no_other(world):
+    manifest = world.pinned(features={"trust_remote_code": True}, engine={"image": world.image("2")})
+    facts = world.facts(waivers=(world.waiver(manifest, rule="remote-code"),))
+    assert world.refusing(world.review(manifest, facts)) == {"image-recorded"}
+
+
+def test_what_does_not_refuse_needs_no_waiver_and_does_not_name_one(world):
+    manifest = world.pinned()
+    facts = world.facts(
+        world.advisory(fixed="2.0.0", severity="low"), waivers=(world.waiver(manifest, advisory="INVENTED-1"),)
+    )
+    (violation,) = world.review(manifest, facts)
+    assert "waiver" not in violation.evidence
