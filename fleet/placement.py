@@ -179,8 +179,8 @@ def _versions(manifest: Manifest, name: EngineName, facts: Facts, catalogue: Eng
 def _draft(manifest: Manifest, name: EngineName, version: str, facts: Facts) -> Spec:
     """The spec with this engine and version; the image from the known ones, or a process where policy lets it."""
     written = manifest.spec.engine or EngineChoice()
-    image = written.image or _known_image(name, version, facts)
     runtime = written.runtime
+    image = written.image if runtime == "process" else written.image or _known_image(name, version, facts)
     if image is None and facts.policy.allow_runtime_process:
         runtime = "process"
     engine = written.model_copy(update={"name": name, "version": version, "image": image, "runtime": runtime})

@@ -121,6 +121,16 @@ def test_a_process_stands_for_an_image_only_where_the_pin_says_so() -> None:
     assert pinned.pin.runtime == "process"
 
 
+def test_a_manifest_that_wants_a_process_gets_no_image() -> None:
+    digest = "example.invalid/vllm@sha256:" + "0" * 64
+    image = ImageRecord(engine="vllm", version="0.33.0", digest=digest, date=date(2026, 11, 29), who="a test")
+    facts = FACTS.model_copy(update={"images": (image,)})
+    pinned = choose(written(engine={"name": "vllm", "runtime": "process"}), facts, CATALOGUE).pinned
+    assert pinned is not None
+    assert pinned.spec.engine is not None
+    assert (pinned.spec.engine.image, pinned.pin.runtime) == (None, "process")
+
+
 def test_the_proposal_after_an_advisory_is_the_same_engine_at_an_acceptable_version() -> None:
     old = written(engine={"name": "vllm", "version": "0.30.0", "runtime": "process"})
     document = old.model_dump(mode="json", exclude_none=True) | {
