@@ -2,6 +2,9 @@
 
 from pathlib import Path
 
+LITTLE_SPACE_BYTES = 5_000_000
+"""Below this a full disk is the likely reason of a failed start."""
+
 
 class LocalFleetError(Exception):
     """The local fleet can't do what was asked.
@@ -26,8 +29,10 @@ class StateInUse(LocalFleetError):
 class StartFailed(LocalFleetError):
     """A process of the fleet did not become ready; carries the last lines of its log."""
 
-    def __init__(self, process: str, reason: str, *, log: Path, last_lines: str) -> None:
+    def __init__(self, process: str, reason: str, *, log: Path, last_lines: str, free_bytes: int | None = None) -> None:
         self.process = process
         self.log = log
         shown = f"\nIts last lines:\n{last_lines}" if last_lines else " It wrote nothing."
-        super().__init__(f"{process} did not start: {reason}. Its log: {log}.{shown}")
+        full = free_bytes is not None and free_bytes < LITTLE_SPACE_BYTES
+        space = f" The disk of {log.parent} has only {free_bytes} bytes free." if full else ""
+        super().__init__(f"{process} did not start: {reason}.{space} Its log: {log}.{shown}")

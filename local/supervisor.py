@@ -1,5 +1,6 @@
 """Starts the rooms in order, starts a dead one again, and ends them in reverse order."""
 
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -165,7 +166,8 @@ class Supervisor:
 
     @staticmethod
     def _failed(room: Room, reason: str) -> StartFailed:
-        return StartFailed(room.name, reason, log=room.log, last_lines=rooms.last_lines(room.log))
+        free = shutil.disk_usage(room.log.parent).free
+        return StartFailed(room.name, reason, log=room.log, last_lines=rooms.last_lines(room.log), free_bytes=free)
 
     def _look(self) -> None:
         for watched in self._watched:

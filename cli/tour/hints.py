@@ -8,17 +8,15 @@ import webbrowser
 from collections.abc import Mapping
 from pathlib import Path
 
-from cli.tour.steps.exercise import ADVISORY, exercise_record
+from cli.tour.steps.exercise import ADVISORY
 from cli.tour.steps.tenants import MODEL
-from cli.tour.world import Journey
+from cli.tour.world import Document, Journey
 from local.record import write_text
 from local.start import RunningFleet
 
-EXERCISE_PACKAGE, EXERCISE_VERSION, EXERCISE_FIXED = "vllm", "0.32.0", "0.33.0"
-
 
 def hints(
-    fleet: RunningFleet, journey: Journey, *, opens_browser: bool, environment: Mapping[str, str]
+    fleet: RunningFleet, journey: Journey, record: Document, *, opens_browser: bool, environment: Mapping[str, str]
 ) -> tuple[str, ...]:
     """URLs, a key, and the three commands; opens the web page where there is a screen."""
     web = fleet.urls["control_plane"]
@@ -45,15 +43,15 @@ def hints(
         "Three commands to try, in another terminal:",
         f"  1. {chat}",
         f'  2. ENGINEHOUSE_SERVER={web} ENGINEHOUSE_TOKEN="$(cat {token})" {command} deployments list',
-        f"  3. cp {_exercise(fleet)} {shlex.quote(str(fleet.layout.advisories))}/   (then 2. again)",
+        f"  3. cp {_exercise(fleet, record)} {shlex.quote(str(fleet.layout.advisories))}/",
+        f"     then 2. again, and with its variables '{command} deployments accept {journey.exercised}'",
         "",
         "Ctrl-C ends everything.",
     )
 
 
-def _exercise(fleet: RunningFleet) -> str:
+def _exercise(fleet: RunningFleet, record: Document) -> str:
     """The invented advisory, ready to be dropped in."""
     path = fleet.layout.state / f"{ADVISORY}.json"
-    record = exercise_record(EXERCISE_PACKAGE, EXERCISE_VERSION, EXERCISE_FIXED, "2026-11-29T00:00:00Z")
     write_text(path, json.dumps(record, indent=2) + "\n")
     return shlex.quote(str(path))

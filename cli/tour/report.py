@@ -48,19 +48,22 @@ class Report:
         for line in report.evidence.lines if report.evidence else ():
             self.say(f"    {line}")
 
-    def summary(self, reports: Sequence[StepReport], seconds: float) -> None:
+    def summary(self, reports: Sequence[StepReport], seconds: float, *, interrupted: bool) -> None:
         """What the whole tour came to."""
         failed = next((report.name for report in reports if report.error is not None), None)
         if self._as_json:
             document = {
-                "ok": failed is None,
+                "ok": failed is None and not interrupted,
+                "interrupted": interrupted,
                 "failed_step": failed,
                 "seconds": round(seconds, 2),
                 "steps": [report.document for report in reports],
             }
             sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
         passed = sum(report.error is None for report in reports)
-        if failed is None:
+        if interrupted:
+            self.say(f"interrupted after {passed} steps that held ({seconds:.1f} s)", style="bold yellow")
+        elif failed is None:
             self.say(f"{passed} steps, all as promised, in {seconds:.1f} s", style="bold green")
         else:
             self.say(f"the step '{failed}' failed after {passed} steps that held ({seconds:.1f} s)", style="bold red")

@@ -14,6 +14,7 @@ from cli.tour.evidence import Evidence, StepReport
 from cli.tour.hints import hints
 from cli.tour.local_world import LocalWorld
 from cli.tour.report import Report
+from cli.tour.steps.exercise import ADVISORY, prepared
 from cli.tour.tour import STEPS, Step, take
 from cli.tour.world import Journey, World
 from local.down import running
@@ -28,6 +29,8 @@ from local.stop_request import Interrupted, StopRequest
 PREPARING = ("advisories", "deployments", "tenants")
 """The steps that make a fleet worth trying out."""
 WAIT_SECONDS = 3600.0
+SIGNAL_CODES = 128
+"""An exit code above it names the signal that ended the demo."""
 
 WorldOf = Callable[[RunningFleet], World]
 
@@ -64,13 +67,15 @@ class Show:
         """Take the tour; the exit code."""
         begin = self.clock()
         layout = self._layout()
+        # What an earlier run left in a folder of the person's would refuse the version that this one starts with.
+        (layout.advisories / f"{ADVISORY}.json").unlink(missing_ok=True)
         try:
             with StopRequest() as stop, stop.handling_signals():
                 code = self._run(layout, stop)
         finally:
             self._clean(layout)
         if self.options.once:
-            self.report.summary(self.reports, self.clock() - begin)
+            self.report.summary(self.reports, self.clock() - begin, interrupted=code > SIGNAL_CODES)
         return code
 
     def _run(self, layout: Layout, stop: StopRequest) -> int:
@@ -91,12 +96,14 @@ class Show:
                 begin = self.clock()
         except Interrupted as error:
             self.report.tell(f"{error}; everything of the fleet has been ended")
-            return 128 + error.signum
+            return SIGNAL_CODES + error.signum
         except LocalFleetError as error:
             self._add(StepReport(*self._name_of_error(ports), self.clock() - begin, None, str(error)))
             return Exit.FAILED
         if self.options.once:
             self._ended(layout, ports, begin)
+        else:
+            self.report.tell("everything of the fleet has been ended")
         return Exit.FAILED if any(report.error is not None for report in self.reports) else Exit.DONE
 
     def _name_of_error(self, ports: list[int]) -> tuple[str, str]:
@@ -110,17 +117,18 @@ class Show:
 
     def _inside(self, fleet: RunningFleet, stop: StopRequest) -> None:
         fleet.supervisor.watch_in_background()
-        journey = Journey()
         with stop.interrupting():
-            self._take(fleet, journey)
+            lines = self._take(fleet)
         if self.options.once or self.reports[-1].error is not None:
             return
-        for line in hints(fleet, journey, opens_browser=self.options.opens_browser, environment=self.environment):
+        for line in lines:
             self.report.say(line)
         while not stop.wait(WAIT_SECONDS):
             pass
 
-    def _take(self, fleet: RunningFleet, journey: Journey) -> None:
+    def _take(self, fleet: RunningFleet) -> tuple[str, ...]:
+        """Take the steps; what to try afterwards."""
+        journey = Journey()
         steps = self.steps if self.options.once else [step for step in self.steps if step.name in PREPARING]
         world = self.world_of(fleet) if self.world_of else self._local_world(fleet)
         with closing(world):
@@ -132,6 +140,11 @@ class Show:
                 begun=lambda step: self.report.begun(step.title),
                 ended=self._add,
             )
+            if self.options.once or self.reports[-1].error is not None:
+                return ()
+            record = prepared(world, journey)
+        opens_browser = self.options.opens_browser
+        return hints(fleet, journey, record, opens_browser=opens_browser, environment=self.environment)
 
     def _local_world(self, fleet: RunningFleet) -> World:
         token = fleet.operator_token
@@ -167,7 +180,8 @@ class Show:
         """Remove the demo's own folder when nothing of it runs and nobody wants to look into it."""
         failed = any(report.error is not None for report in self.reports)
         if self.options.state is not None or self.options.keep or failed or running(layout, None):
-            self.report.tell(f"the state folder stays: {layout.state}")
+            if layout.state.is_dir():
+                self.report.tell(f"the state folder stays: {layout.state}")
             return
         shutil.rmtree(layout.state, ignore_errors=True)
 

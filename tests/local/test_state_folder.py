@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local import ports, record
-from local.errors import LocalFleetError, StateInUse
+from local.errors import LocalFleetError, StartFailed, StateInUse
 from local.identity import ProcessIdentity
 from local.layout import SOCKET_PATH_BYTES, Layout, state_home
 from local.lock import held
@@ -135,3 +135,9 @@ def test_a_port_in_use_is_not_picked_and_named_when_wished():
         assert ports.is_listening(port)
         with pytest.raises(LocalFleetError, match=f"port {port} on"):
             ports.pick(2, chance=random.Random(1), wished=[port])  # noqa: S311
+
+
+@pytest.mark.parametrize(("free", "is_told"), [(None, False), (10**9, False), (4096, True)])
+def test_a_failed_start_on_a_full_disk_says_so(free, is_told):
+    error = StartFailed("envoy", "it ended", log=Path("/x/envoy.log"), last_lines="", free_bytes=free)
+    assert ("has only 4096 bytes free" in str(error)) is is_told

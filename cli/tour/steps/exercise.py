@@ -53,6 +53,13 @@ def advisory_marks_deployment(world: World, journey: Journey) -> Evidence:
     )
 
 
+def prepared(world: World, journey: Journey) -> Document:
+    """The exercise's record for whoever wants to drop it in by hand."""
+    engine = world.api.get(f"/v1/deployments/{journey.exercised}")["spec"]["engine"]
+    fixed = _newest_above(world, engine["name"], engine["version"])
+    return exercise_record(engine["name"], engine["version"], fixed, world.now_iso())
+
+
 def exercise_record(package: str, version: str, fixed: str, moment: str) -> Document:
     """The invented record, in the OSV format, plainly marked."""
     return {

@@ -1,0 +1,94 @@
+"""`enginehouse local` and `enginehouse demo` where nothing runs: what they say and how they end."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.commands.local import local_app
+from cli.exits import CommandError, UsageError
+from cli.main import app
+from local.layout import Layout
+from local.lock import held
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Runs a command with a state home of its own; the home holds no fleet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+    def invoke(*arguments):
+        return CliRunner().invoke(app, list(arguments), catch_exceptions=True)
+
+    return invoke
+
+
+def test_status_without_a_fleet_is_empty_and_done(run):
+    result = run("local", "status", "-o", "json")
+    assert result.exit_code == 0
+    document = json.loads(result.stdout)
+    assert document["processes"] == []
+    assert [fleet["state"] for fleet in document["fleets"]] == ["down"]
+
+
+def test_status_fails_on_demand_where_nothing_runs(run):
+    assert run("local", "status", "--fail").exit_code == 3
+
+
+def test_down_where_nothing_runs_is_done(run, tmp_path):
+    result = run("local", "down")
+    assert result.exit_code == 0
+    assert f"{tmp_path}/enginehouse/local: nothing was running" in result.stderr
+
+
+def test_down_looks_after_every_fleet_of_the_person(run, tmp_path):
+    for name in ("local", "demo-1"):
+        Layout(tmp_path / "enginehouse" / name).create()
+    result = run("local", "down")
+    assert "enginehouse/local: nothing was running" in result.stderr
+    assert "enginehouse/demo-1: nothing was running" in result.stderr
+
+
+def test_up_says_who_has_the_folder(run, tmp_path):
+    layout = Layout(tmp_path / "enginehouse" / "local")
+    layout.create()
+    with held(layout.lock):
+        result = run("local", "up")
+    assert isinstance(result.exception, CommandError)
+    assert "is in use by process" in str(result.exception)
+
+
+def test_a_broken_record_is_told(run, tmp_path):
+    layout = Layout(tmp_path / "enginehouse" / "local")
+    layout.create()
+    layout.record.write_text("{half")
+    result = run("local", "status")
+    assert isinstance(result.exception, CommandError)
+    assert "can't be read" in str(result.exception)
+
+
+def test_the_demo_prints_tables_or_json_only(run):
+    result = run("demo", "-o", "yaml")
+    assert isinstance(result.exception, UsageError)
+
+
+def test_the_demo_names_an_engine_that_is_not_offered(run):
+    result = run("demo", "--engine", "llama")
+    assert result.exit_code == 2
+    assert "'simulated', 'vllm'" in result.stderr
+
+
+def test_a_demo_without_its_engine_fails_at_the_step_start(run, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    result = run("demo", "--once", "--engine", "vllm", "-o", "json")
+    assert result.exit_code == 1
+    document = json.loads(result.stdout)
+    assert document["failed_step"] == "start"
+    assert "needs the program 'vllm'" in document["steps"][0]["error"]
+
+
+def test_every_local_command_says_what_it_does():
+    for name in ("up", "down", "status"):
+        result = CliRunner().invoke(local_app, [name, "--help"])
+        assert result.exit_code == 0
+        assert "--state" in result.stdout
