@@ -5,10 +5,12 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+import admin_api_page
 import code_paths_page
 import commands_page
 import engines_page
 import manifest_page
+import operations_page
 import policy_page
 import rules_page
 
@@ -19,6 +21,8 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "manifest.md": manifest_page.render,
     "manifest.schema.json": manifest_page.schema,
     "policy.md": policy_page.render,
+    "admin-api.md": admin_api_page.render,
+    "operations.md": operations_page.render,
     "code-paths.md": code_paths_page.render,
     "engines.md": engines_page.render,
 }
