@@ -3,11 +3,13 @@
 import os
 import select
 import signal
+import time
 from pathlib import Path
 
 from fleet.value import Value
 
 PROC = Path("/proc")
+POLL_SECONDS = 0.02
 _STATE, _START_TICKS = 0, 19  # places after the command's closing bracket in /proc/<pid>/stat, see proc(5)
 
 
@@ -58,33 +60,57 @@ def is_same(one: ProcessIdentity, other: ProcessIdentity) -> bool:
 def send(process: ProcessIdentity, signum: signal.Signals) -> bool:
     """Signal exactly this process, never a later one with its id; whether it was there."""
     try:
-        descriptor = os.pidfd_open(process.pid)
+        descriptor = _descriptor(process.pid)
+        try:
+            # The descriptor holds the process fast: when the check passes, nobody else can get the signal.
+            if not is_running(process):
+                return False
+            if descriptor is None:
+                os.kill(process.pid, signum)
+            else:
+                signal.pidfd_send_signal(descriptor, signum)
+        finally:
+            _close(descriptor)
     except ProcessLookupError:
         return False
-    try:
-        # The descriptor holds the process fast: when the check passes, nobody else can get the signal.
-        if not is_running(process):
-            return False
-        signal.pidfd_send_signal(descriptor, signum)
-    except ProcessLookupError:
-        return False
-    finally:
-        os.close(descriptor)
     return True
 
 
 def wait_for_end(process: ProcessIdentity, seconds: float) -> bool:
     """Wait until this process has ended, at most so long; whether it has."""
     try:
-        descriptor = os.pidfd_open(process.pid)
+        descriptor = _descriptor(process.pid)
     except ProcessLookupError:
         return True
+    deadline = time.monotonic() + seconds
     try:
-        if is_running(process):
-            select.select([descriptor], [], [], max(0.0, seconds))
+        while is_running(process) and time.monotonic() < deadline:
+            _wait(descriptor, deadline - time.monotonic())
     finally:
-        os.close(descriptor)
+        _close(descriptor)
     return not is_running(process)
+
+
+def _descriptor(pid: int) -> int | None:
+    """A descriptor of a process; ``None`` = the kernel has none (before 5.3, and some sandboxes)."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        raise
+    except OSError:
+        return None
+
+
+def _wait(descriptor: int | None, seconds: float) -> None:
+    if descriptor is None:
+        time.sleep(min(POLL_SECONDS, max(0.0, seconds)))
+    else:
+        select.select([descriptor], [], [], max(0.0, seconds))
+
+
+def _close(descriptor: int | None) -> None:
+    if descriptor is not None:
+        os.close(descriptor)
 
 
 def _stat(pid: int) -> list[str] | None:

@@ -11,6 +11,8 @@ from local.programs import Programs
 from local.room import Room
 
 GATEWAY = "gateway"
+ENVOY_SMALL = ("--concurrency", "2", "--log-level", "warning")
+"""One machine's demo needs two workers, however many cores there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +108,10 @@ def rooms(layout: Layout, ports: Ports, programs: Programs) -> tuple[Room, ...]:
         Room(
             name="envoy",
             # Hot restart would make two fleets on one machine share memory by base id.
-            argv=(programs.envoy, "-c", envoy_config, "--disable-hot-restart", "--log-level", "warning"),
+            argv=(programs.envoy, "-c", envoy_config, "--disable-hot-restart", *ENVOY_SMALL),
             log=layout.logs / "envoy.log",
             ports=(ports.gateway, ports.envoy_admin),
             probes=(f"http://{HOST}:{ports.envoy_admin}/ready",),
-            validate=(programs.envoy, "--mode", "validate", "-c", envoy_config, "--log-level", "warning"),
+            validate=(programs.envoy, "--mode", "validate", "-c", envoy_config, *ENVOY_SMALL),
         ),
     )

@@ -1,5 +1,6 @@
 """A process is its id and its start time."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -14,8 +15,16 @@ from local.ending import FLEET_VARIABLE, child_environment, end, marked
 from local.identity import ProcessIdentity, identify, is_running, is_same, send, wait_for_end
 
 
-@pytest.fixture
-def child():
+@pytest.fixture(params=["with descriptors", "without"])
+def child(request, monkeypatch):
+    """A sleeping child, on a kernel with process descriptors and on one without."""
+    if request.param == "without":
+
+        def refuse(_pid, _flags=0):
+            raise OSError(errno.ENOSYS, "Function not implemented")
+
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+
     started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     yield started
     started.kill()

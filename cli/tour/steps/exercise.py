@@ -16,30 +16,20 @@ def advisory_marks_deployment(world: World, journey: Journey) -> Evidence:
     engine = deployment["spec"]["engine"]
     package, version = engine["name"], engine["version"]
     fixed = _newest_above(world, package, version)
-    others = {item["metadata"]["name"]: _is_compliant(item) for item in world.api.every("/v1/deployments")}
-    if not others.pop(name):
+    if not _is_compliant(deployment):
         raise StepFailed(f"{name} does not keep the rules before the exercise: {_compliance(deployment)}")
     world.drop_advisory(exercise_record(package, version, fixed, world.now_iso()))
-    seconds = world.until(lambda: not _is_compliant(world.api.get(path)), seconds=NOTICE_SECONDS)
-    if seconds is None:
-        raise StepFailed(
-            f"{name} is still not marked {NOTICE_SECONDS:g} s after {ADVISORY} was dropped into the folder"
-        )
-    marked = _compliance(world.api.get(path))
-    if ADVISORY not in marked["message"]:
-        raise StepFailed(f"{name} is marked, but not because of {ADVISORY}: {marked['message']}")
+    seconds = _seconds_to_mark(world, path)
     proposal = _proposal(world, path)
     offered = proposal["manifest"]["spec"]["engine"]["version"]
     journey.advisory, journey.version_before, journey.version_after = ADVISORY, version, offered
-    touched = [item["metadata"]["name"] for item in world.api.every("/v1/deployments") if not _is_compliant(item)]
-    if touched != [name]:
-        raise StepFailed(f"marked are {', '.join(touched)}; only {name} runs {package} {version}")
+    others = _untouched(world, name, f"{package} {version}")
     late = "" if seconds <= PROMISED_SECONDS else f" (slower than the promised {PROMISED_SECONDS:g} s)"
     return Evidence(
         lines=(
             f"EXERCISE: {ADVISORY}, invented here, says that {package} {version} is affected and {fixed} is fixed",
-            f"{name} was marked {seconds:.2f} s after the file appeared{late}: {marked['message']}",
-            f"{len(others)} other deployments stay as they were",
+            f"{name} was marked {seconds:.2f} s after the file appeared{late}: {_message(world, path)}",
+            f"{others} other deployments stay as they were",
             f"proposed: {package} {version} -> {offered} ({proposal['reason']})",
         ),
         figures={
@@ -51,6 +41,26 @@ def advisory_marks_deployment(world: World, journey: Journey) -> Evidence:
             "proposed_version": offered,
         },
     )
+
+
+def _seconds_to_mark(world: World, path: str) -> float:
+    seconds = world.until(lambda: not _is_compliant(world.api.get(path)), seconds=NOTICE_SECONDS)
+    if seconds is None:
+        raise StepFailed(
+            f"{path} is still not marked {NOTICE_SECONDS:g} s after {ADVISORY} was dropped into the folder"
+        )
+    if ADVISORY not in _message(world, path):
+        raise StepFailed(f"{path} is marked, but not because of {ADVISORY}: {_message(world, path)}")
+    return seconds
+
+
+def _untouched(world: World, name: str, release: str) -> int:
+    """How many deployments there are besides the marked one, none of them marked."""
+    deployments = list(world.api.every("/v1/deployments"))
+    touched = [item["metadata"]["name"] for item in deployments if not _is_compliant(item)]
+    if touched != [name]:
+        raise StepFailed(f"marked are {', '.join(touched)}; only {name} runs {release}")
+    return len(deployments) - 1
 
 
 def prepared(world: World, journey: Journey) -> Document:
@@ -105,6 +115,10 @@ def _compliance(deployment: Document) -> Document:
     conditions = deployment["status"]["conditions"]
     found: Document = next(item for item in conditions if item["type"] == "Compliant")
     return found
+
+
+def _message(world: World, path: str) -> str:
+    return str(_compliance(world.api.get(path))["message"])
 
 
 def _is_compliant(deployment: Document) -> bool:

@@ -45,9 +45,7 @@ def proposal_is_rolled_out(world: World, journey: Journey) -> Evidence:
         return Evidence(("not rolled out: nobody said yes (--yes says it)",), {"rolled_out": False})
     key = journey.keys["acme"]
     with world.chat(key, MODEL, "Tell me a long story.", max_tokens=LONG_STREAM_TOKENS) as stream:
-        reader = _Reader(stream)
-        if world.until(lambda: stream.chunks >= 2 or reader.error, seconds=FIRST_CHUNK_SECONDS) is None:
-            raise StepFailed(f"the long stream brought nothing within {FIRST_CHUNK_SECONDS:g} s")
+        reader = _reading(world, stream)
         old = _addresses(world.api.get(path))
         begin = time.monotonic()
         identity = _put_proposal(world, path)
@@ -79,6 +77,24 @@ def proposal_is_rolled_out(world: World, journey: Journey) -> Evidence:
             "fingerprints": [stream.fingerprint, after.fingerprint],
         },
     )
+
+
+def _reading(world: World, stream: ChatStream) -> _Reader:
+    """A reader whose stream flows."""
+    reader = _Reader(stream)
+    if world.until(lambda: stream.chunks >= 2 or reader.error, seconds=FIRST_CHUNK_SECONDS) is None:
+        raise StepFailed(f"the long stream brought nothing within {FIRST_CHUNK_SECONDS:g} s")
+    return reader
+
+
+def _replacement(world: World, path: str, identity: str, old: list[str]) -> list[str]:
+    """The addresses of the new engines, when the old ones have ended."""
+    drained = world.until(lambda: _is_replaced(world.api.get(path), identity, old), seconds=DRAIN_SECONDS)
+    if drained is None:
+        raise StepFailed(
+            f"the old engine at {', '.join(old)} is still an endpoint {DRAIN_SECONDS:g} s after its stream"
+        )
+    return _addresses(world.api.get(path))
 
 
 def _put_proposal(world: World, path: str) -> str:
