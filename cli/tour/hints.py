@@ -2,12 +2,10 @@
 
 import json
 import shlex
-import shutil
-import sys
 import webbrowser
 from collections.abc import Mapping
-from pathlib import Path
 
+from cli.tour.own_command import own_command
 from cli.tour.steps.exercise import ADVISORY
 from cli.tour.steps.tenants import MODEL
 from cli.tour.world import Document, Journey
@@ -30,9 +28,7 @@ def hints(
             *("-H", f"Authorization: Bearer {key}", "-H", "Content-Type: application/json", "-d", json.dumps(body)),
         ]
     )
-    command = (
-        "enginehouse" if shutil.which("enginehouse") else shlex.quote(str(Path(sys.executable).parent / "enginehouse"))
-    )
+    command = own_command()
     token = shlex.quote(str(fleet.layout.token("operator")))
     return (
         "",
@@ -40,11 +36,13 @@ def hints(
         f"Gateway        {fleet.urls['gateway']}",
         f"API key        {key}   (tenant acme; shown this once)",
         "",
-        "Three commands to try, in another terminal:",
+        "In another terminal:",
+        f'  export ENGINEHOUSE_SERVER={web} ENGINEHOUSE_TOKEN="$(cat {token})"',
+        "and three commands to try there:",
         f"  1. {chat}",
-        f'  2. ENGINEHOUSE_SERVER={web} ENGINEHOUSE_TOKEN="$(cat {token})" {command} deployments list',
+        f"  2. {command} deployments list",
         f"  3. cp {_exercise(fleet, record)} {shlex.quote(str(fleet.layout.advisories))}/",
-        f"     then 2. again, and with its variables '{command} deployments accept {journey.exercised}'",
+        f"     then 2. again; '{command} deployments accept {journey.exercised}' rolls out what is proposed",
         "",
         "Ctrl-C ends everything.",
     )

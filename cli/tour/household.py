@@ -12,6 +12,7 @@ import httpx2 as httpx
 from cli.client import Api
 from cli.exits import CommandError, Exit
 from cli.server_profile import Profile
+from cli.tour.own_command import own_command
 from local import tokens
 from local.errors import LocalFleetError, StartFailed
 from local.layout import Layout
@@ -61,12 +62,16 @@ def in_background(layout: Layout, wishes: Wishes, *, python: str, environment: M
             env=dict(environment),
             start_new_session=True,
         )
-    found = _wait_until_running(layout, child)
+    try:
+        found = _wait_until_running(layout, child)
+    except BaseException:  # Ctrl-C too: nobody asked for a fleet that starts on after that
+        child.terminate()
+        raise
     admin = tokens.first(layout, programs, environment=environment)
     operator = layout.token("operator").read_text(encoding="utf-8").strip()
     for line in _welcome(layout, found.urls, operator, admin):
         say(line)
-    say(f"It runs in the background; 'enginehouse local down --state {shlex.quote(str(layout.state))}' ends it.")
+    say(f"It runs in the background; '{own_command()} local down --state {shlex.quote(str(layout.state))}' ends it.")
     return Exit.DONE
 
 
@@ -82,25 +87,30 @@ def _wait_until_running(layout: Layout, child: "subprocess.Popen[bytes]") -> Fle
         if code is not None:
             raise StartFailed("the fleet", f"exit code {code}", log=log, last_lines=last_lines(log))
         if time.monotonic() > deadline:
-            child.terminate()
             raise LocalFleetError(f"the fleet did not run after {START_SECONDS:g} s; its log: {log}")
         time.sleep(POLL_SECONDS)
 
 
 def _welcome(layout: Layout, urls: Mapping[str, str], operator: str, admin: str | None) -> Sequence[str]:
     key = _first_key(urls["control_plane"], operator)
-    made = "a new one: enginehouse keys create local"
+    made = f"make another with '{own_command()} keys create {TENANT}'"
+    settings = shlex.quote(str(layout.control_plane_settings))
+    again = f"{shlex.quote(sys.executable)} -P -m control_plane token --settings {settings} --name NAME --scope SCOPE"
     token = shlex.quote(str(layout.token("operator")))
     return (
         f"Control plane  {urls['control_plane']}",
         f"Gateway        {urls['gateway']}",
-        f"First token    {admin}   (security-admin; shown this once)" if admin else "First token    was shown before",
-        f"API key        {key}   (tenant {TENANT}; shown this once)" if key else f"API key        was shown; {made}",
+        f"First token    {admin}   (security-admin; shown this once)"
+        if admin
+        else f"First token    was shown before; another: {again}",
+        f"API key        {key}   (tenant {TENANT}; shown this once)"
+        if key
+        else f"API key        was shown before; {made}",
         f"State, logs    {layout.state}",
         "",
         "In another terminal:",
         f'  export ENGINEHOUSE_SERVER={urls["control_plane"]} ENGINEHOUSE_TOKEN="$(cat {token})"',
-        "  enginehouse deployments list",
+        f"  {own_command()} deployments list",
     )
 
 
