@@ -90,7 +90,7 @@ def _section(catalogue: Catalogue, name: EngineName) -> str:
         ("probes", _probes(found)),
         ("stop", _stop(found)),
         ("metrics", _metrics(found.metrics)),
-        ("model is built first", table_of.build.reason if table_of.build else "no"),
+        ("model is built first", f"{codes(table_of.build.any)}: {table_of.build.reason}" if table_of.build else "no"),
     ]
     parts = [f"## {name}"]
     if found.refusal:

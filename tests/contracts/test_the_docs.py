@@ -136,6 +136,23 @@ def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
     assert not dead, dead
 
 
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as they are linked to."""
+    headings = re.findall(r"(?m)^#+ (.+)$", text_of(page))
+    return {re.sub(r"[^\w -]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_link_into_a_page_meets_a_heading(page: Path) -> None:
+    found = [link.partition("#") for link in LINK.findall(text_of(page)) if "#" in link and "://" not in link]
+    dead = [
+        f"{target}#{anchor}"
+        for target, _, anchor in found
+        if anchor not in anchors(page.parent / target if target else page)
+    ]
+    assert not dead, dead
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_a_page_opens_with_its_title(page: Path) -> None:
     assert text_of(page).startswith("# ")
