@@ -48,7 +48,7 @@ def demo(
     show = Show(
         options=options,
         environment=dict(os.environ),
-        home=Path.home(),
+        home=home_folder(state),
         report=Report(as_json=output is Format.JSON),
         agree=lambda question: _agree(question, yes=yes),
     )
@@ -59,3 +59,17 @@ def _agree(question: str, *, yes: bool) -> bool:
     if yes:
         return True
     return sys.stdin.isatty() and typer.confirm(question, err=True)
+
+
+def home_folder(state: Path | None) -> Path:
+    """The person's home, below which the state lies unless a folder is given.
+
+    Raises:
+        UsageError: no home is known, and no folder is given.
+    """
+    try:
+        return Path.home()
+    except RuntimeError:
+        if state is not None:
+            return state
+        raise UsageError("no home folder is known; give a folder with --state DIR") from None

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.demo import Engine
-from cli.exits import CommandError, Exit, UsageError
+from cli.commands.demo import Engine, home_folder
+from cli.exits import CommandError, Exit
 from cli.output import Format, Output, emit, tell
 from local.errors import LocalFleetError
 from local.layout import Layout, state_home
@@ -99,10 +99,7 @@ def status(
 
 
 def _home() -> Path:
-    try:
-        return state_home(dict(os.environ), Path.home())
-    except RuntimeError:
-        raise UsageError("no home folder is known; give a folder with --state DIR") from None
+    return state_home(dict(os.environ), home_folder(None))
 
 
 def _layouts(state: Path | None) -> list[Layout]:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 
 from rich.console import Console
 from rich.text import Text
@@ -19,6 +20,10 @@ class Report:
     def __init__(self, *, as_json: bool) -> None:
         self._as_json = as_json
         stream = sys.stderr if as_json else sys.stdout
+        can_draw = (stream.encoding or "").lower().replace("-", "") == "utf8"
+        if not can_draw and isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+        self._done, self._failed, self._begun = ("✓", "✗", "…") if can_draw else ("ok", "FAILED", "...")
         self._console = Console(file=stream, width=None if stream.isatty() else WIDTH, soft_wrap=True, highlight=False)
 
     def say(self, line: str = "", *, style: str = "") -> None:
@@ -34,17 +39,17 @@ class Report:
     def begun(self, title: str) -> None:
         """A step begins."""
         if self._console.is_terminal:
-            self.say(f"… {title}", style="dim")
+            self.say(f"{self._begun} {title}", style="dim")
 
     def ended(self, report: StepReport) -> None:
         """A step has ended."""
         seconds = f"{report.seconds:.1f} s"
         if report.error is not None:
-            self.say(f"✗ {report.name}: {report.title} ({seconds})", style="bold red")
+            self.say(f"{self._failed} {report.name}: {report.title} ({seconds})", style="bold red")
             for line in report.error.splitlines():
                 self.say(f"    {line}")
             return
-        self.say(f"✓ {report.name}: {report.title} ({seconds})", style="green")
+        self.say(f"{self._done} {report.name}: {report.title} ({seconds})", style="green")
         for line in report.evidence.lines if report.evidence else ():
             self.say(f"    {line}")
 

@@ -1,5 +1,6 @@
 """`enginehouse local` and `enginehouse demo` where nothing runs: what they say and how they end."""
 
+import io
 import json
 
 import pytest
@@ -8,6 +9,8 @@ from typer.testing import CliRunner
 from cli.commands.local import local_app
 from cli.exits import CommandError, UsageError
 from cli.main import app
+from cli.tour.evidence import Evidence, StepReport
+from cli.tour.report import Report
 from local.layout import Layout
 from local.lock import held
 
@@ -92,3 +95,19 @@ def test_every_local_command_says_what_it_does():
         result = CliRunner().invoke(local_app, [name, "--help"])
         assert result.exit_code == 0
         assert "--state" in result.stdout
+
+
+def test_the_report_can_be_read_where_nothing_can_be_drawn(run, monkeypatch):
+    told = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
+    monkeypatch.setattr("sys.stdout", told)
+    report = Report(as_json=False)
+    report.begun("A step")
+    report.ended(StepReport("step", "A step", 0.1, Evidence(("seen",))))
+    report.ended(StepReport("other", "Another", 0.1, None, "not seen"))
+    told.seek(0)
+    assert told.read().splitlines()[:4] == [
+        "ok step: A step (0.1 s)",
+        "    seen",
+        "FAILED other: Another (0.1 s)",
+        "    not seen",
+    ]
