@@ -20,6 +20,11 @@ EnvironmentOption = Annotated[
 PolicyOption = Annotated[Path | None, typer.Option("--policy", help="A policy file instead of policies/policy.yaml.")]
 
 
+FactsOption = Annotated[
+    Path | None, typer.Option("--facts", help="A bundle of 'facts pull': facts, policy and exceptions of a server.")
+]
+
+
 def today() -> date:
     """The day on which the command runs, in UTC."""
     return datetime.now(UTC).date()
@@ -42,16 +47,28 @@ def advisory_data(folders: list[Path] | None) -> AdvisoryData:
     return data
 
 
-def facts(environment: str, folders: list[Path] | None, policy: Path | None, catalogue_digest: str) -> Facts:
-    """The facts of an environment, from its files and the advisories at hand.
+def facts(
+    environment: str,
+    folders: list[Path] | None,
+    policy: Path | None,
+    catalogue_digest: str,
+    *,
+    bundle: Path | None = None,
+) -> Facts:
+    """The facts of a server's bundle, else of an environment's files and the advisories at hand.
 
     Raises:
-        UsageError: a file that can't be read, or an environment that the policy does not name.
+        UsageError: a file that can't be read, an environment that the policy does not name, or a bundle beside other
+            sources.
     """
     from sources import facts as reading
     from sources.errors import SourceError
 
+    if bundle and (folders or policy):
+        raise UsageError("--facts is the whole bundle of a server; leave --data and --policy out")
     try:
+        if bundle:
+            return reading.read(bundle).model_copy(update={"today": today()})
         found = reading.load(
             environment, today=today(), data_dirs=folders or [], policy=policy, catalogue_digest=catalogue_digest
         )

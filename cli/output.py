@@ -49,7 +49,7 @@ def table(rows: Sequence[Row], *, title: str = "") -> None:
 
     console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, soft_wrap=False)
     if not rows:
-        console.print(Text(f"{title}: none" if title else "none"))
+        console.print(Text(f"{title} (nothing to list)" if title else "nothing to list"))
         return
     heading = Text(title) if title else None
     grid = Table(title=heading, title_justify="left", box=None, pad_edge=False, header_style="bold")

@@ -6,7 +6,7 @@ import typer
 
 from cli.exits import Exit, UsageError
 from cli.facts_at_hand import DataOption, PolicyOption, advisory_data, where_from
-from cli.output import Format, Output, emit, tell
+from cli.output import Format, Output, emit, table, tell
 from fleet.codepath import KNOWN_PATHS
 from fleet.facts import AdvisoryData
 from fleet.matching import Match, Result
@@ -39,15 +39,12 @@ def check(
     _warn_of_unknown_paths(path or [])
     found = advisory_data(data)
     verdict = check_version(found, package, version, frozenset(path) if path else None)
-    emit(
-        _verdict_json(verdict, found),
-        output=output,
-        rows=[_match_row(match) for match in verdict.matches],
-        names=[match.advisory.id for match in verdict.matches],
-        title=f"{package} {version}: {verdict.result}",
-    )
     if output is Format.TABLE:
+        table([_match_row(match) for match in verdict.matches], title=f"{package} {version}: {verdict.result}")
         _tell_verdict(verdict, found)
+    else:
+        names = [match.advisory.id for match in verdict.matches]
+        emit(_verdict_json(verdict, found), output=output, names=names)
     if fail and verdict.result is not Result.NOT_AFFECTED:
         raise typer.Exit(Exit.REFUSED)
 
@@ -181,6 +178,8 @@ def _match_row(match: Match) -> dict[str, object]:
 
 def _tell_verdict(verdict: Verdict, data: AdvisoryData) -> None:
     tell(f"verdict: {verdict.result} ({verdict.reason})")
+    if not data.advisories_for(verdict.package):
+        tell(f"{verdict.package} is in no record{did_you_mean(verdict.package, _packages(data))}")
     if verdict.published is False:
         tell(_not_published(verdict, data))
     if verdict.suppressed:

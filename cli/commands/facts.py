@@ -51,7 +51,7 @@ def pull(
     token: TokenOption = None,
     profile: ProfileOption = None,
 ) -> None:
-    """Store a server's facts in a file, for reviews without the server."""
+    """Store a server's facts in a file, for 'review --facts' and 'pin --facts' without the server."""
     import json
 
     document = Api.connect(server, token, profile).get("/v1/facts")

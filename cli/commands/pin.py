@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from cli.exits import Exit, UsageError
-from cli.facts_at_hand import DataOption, EnvironmentOption, PolicyOption, facts, where_from
+from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, table, tell
 from cli.violations import violation_rows
@@ -25,6 +25,7 @@ def pin(
     check: Annotated[bool, typer.Option("--check", help="Exit 3 if a pinned file is missing or stale.")] = False,
     data: DataOption = None,
     policy: PolicyOption = None,
+    bundle: FactsOption = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Fix model, engine, batch and hardware of manifests, like a lock file.
@@ -38,7 +39,7 @@ def pin(
     if write and check:
         raise UsageError("--write and --check exclude each other; --check only compares")
     catalogue = load()
-    known = facts(environment, data, policy, catalogue.digest)
+    known = facts(environment, data, policy, catalogue.digest, bundle=bundle)
     written = [(path, _written(path)) for path in files]
     choices = [(path, manifest, choose(manifest, known, catalogue)) for path, manifest in written]
     problems = [_stale(path, manifest) for path, manifest in written] if check else []

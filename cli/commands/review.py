@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.exits import Exit
-from cli.facts_at_hand import DataOption, EnvironmentOption, PolicyOption, facts, where_from
+from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, table, tell
 from cli.violations import violation_rows
@@ -21,6 +21,7 @@ def review(
     environment: EnvironmentOption = "local",
     data: DataOption = None,
     policy: PolicyOption = None,
+    bundle: FactsOption = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Say which rules manifests break and what stays unknown about them; exit 3 if any is refused.
@@ -30,7 +31,7 @@ def review(
     from engines.catalogue import load
 
     catalogue = load()
-    known = facts(environment, data, policy, catalogue.digest)
+    known = facts(environment, data, policy, catalogue.digest, bundle=bundle)
     manifests = [(path, read_manifest(path)) for path in files]
     reviewed = [Reviewed(path, item, review_manifest(item, known, catalogue)) for path, item in manifests]
     refused = [item for item in reviewed if refuses(item.violations)]

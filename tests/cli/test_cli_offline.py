@@ -2,12 +2,15 @@
 
 import json
 import shutil
+from datetime import date
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from cli.main import app
+from fleet.policy import Policy
+from sources.facts import load, write
 
 RECORD = {
     "schema_version": "1.7.0",
@@ -179,6 +182,27 @@ def test_a_pin_with_a_canary_on_another_engine_is_two_files(tmp_path: Path) -> N
     written.write_text(WRITTEN + "  canary: {engine: {name: sglang}, share: 0.05}\n")
     assert run("pin", str(written), "--write").exit_code == 0
     assert {path.name for path in tmp_path.iterdir()} == {"x.yaml", "x.pinned.yaml", "x.canary.pinned.yaml"}
+
+
+def test_a_bundle_of_facts_stands_for_every_other_source(tmp_path: Path) -> None:
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN)
+    bundle = tmp_path / "facts.json"
+    facts = load("local", today=date(2026, 11, 29))
+    write(bundle, facts.model_copy(update={"policy": Policy(allow_runtime_process=False)}))
+    strict = run("pin", str(written), "--facts", str(bundle), "-o", "json")
+    assert strict.exit_code == 3
+    assert json.loads(strict.stdout)["facts"]["digest"] != facts.digest
+    assert run("pin", str(written), "-o", "json").exit_code == 0
+    both = run("pin", str(written), "--facts", str(bundle), "--data", str(tmp_path))
+    assert "leave --data and --policy out" in str(both.exception)
+    bundle.write_text("{}")
+    assert "not a bundle of facts" in str(run("review", str(written), "--facts", str(bundle)).exception)
+
+
+def test_a_mistyped_package_is_told_the_nearest(data: Path) -> None:
+    result = run("advisories", "check", "vlm==0.33.0", "--data", str(data))
+    assert "vlm is in no record; did you mean 'vllm'?" in result.stderr
 
 
 def test_help_shows_every_command_and_its_exit_codes() -> None:
