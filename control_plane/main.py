@@ -106,7 +106,7 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
     meter = PrometheusMeter()
     facts = FactsBook(rules=rules, data=AdvisoryData(), catalogue=catalogue, clock=clock, store=store)
     stopping = Stopping()
-    house = _house(settings, facts, store, clock, cluster, meter, stopping)
+    house = _house(_Ground(settings, facts, store, clock, cluster, meter, stopping))
     sync = AdvisorySync(feed=feed, inspector=house.inspector, readiness=house.readiness, meter=meter, clock=clock)
     watch = ReviewWatch(inspector=house.inspector, readiness=house.readiness)
     loops = LoopRunner(
@@ -126,40 +126,41 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
         yield
         stopping.is_stopping = True
         loops.stop()
+        cluster.close()
         store.close()
 
     app = application(house, lifespan)
     return Assembly(app, house, meter, store, sync, watch, loops, stopping)
 
 
-def _house(
-    settings: Settings,
-    facts: FactsBook,
-    store: Store,
-    clock: Clock,
-    cluster: Cluster,
-    meter: PrometheusMeter,
-    stopping: Stopping,
-) -> House:
-    def objects(kind: Kind) -> ObjectService:
-        rows = {
-            Kind.WAIVER: lambda unit: unit.waivers,
-            Kind.TRIAGE: lambda unit: unit.triage,
-            Kind.TENANT: lambda unit: unit.tenants,
-        }
-        if kind is Kind.TENANT:
-            return ObjectService(
-                kind=kind, rows=rows[kind], store=store, clock=clock, before_delete=refuse_tenant_with_keys
-            )
-        return ObjectService(kind=kind, rows=rows[kind], store=store, clock=clock)
+@dataclass(frozen=True)
+class _Ground:
+    """What every service stands on."""
 
+    settings: Settings
+    facts: FactsBook
+    store: Store
+    clock: Clock
+    cluster: Cluster
+    meter: PrometheusMeter
+    stopping: Stopping
+
+
+def _house(ground: _Ground) -> House:
+    facts, store, clock, meter = ground.facts, ground.store, ground.clock, ground.meter
     proposals = Proposals(store=store, catalogue=facts.catalogue)
     return House(
         facts=facts,
         deployments=DeploymentService(store=store, facts=facts, clock=clock),
-        waivers=objects(Kind.WAIVER),
-        triage=objects(Kind.TRIAGE),
-        tenants=objects(Kind.TENANT),
+        waivers=ObjectService(kind=Kind.WAIVER, rows=lambda unit: unit.waivers, store=store, clock=clock),
+        triage=ObjectService(kind=Kind.TRIAGE, rows=lambda unit: unit.triage, store=store, clock=clock),
+        tenants=ObjectService(
+            kind=Kind.TENANT,
+            rows=lambda unit: unit.tenants,
+            store=store,
+            clock=clock,
+            before_delete=refuse_tenant_with_keys,
+        ),
         keys=KeyService(store=store, clock=clock),
         tokens=TokenService(store=store, clock=clock),
         audit=AuditLog(store),
@@ -169,17 +170,20 @@ def _house(
         readiness=Readiness(facts=facts, clock=clock, database_problem=store.problem),
         inspector=Inspector(store=store, facts=facts, clock=clock, meter=meter, proposals=proposals),
         proposals=proposals,
-        reconciler=Reconciler(
-            store=store,
-            cluster=cluster,
-            catalogue=facts.catalogue,
-            clock=clock,
-            meter=meter,
-            drain_seconds=settings.drain_seconds,
-        ),
-        clock=clock,
+        reconciler=_reconciler(ground),
         meter=meter,
-        is_stopping=lambda: stopping.is_stopping,
+        is_stopping=lambda: ground.stopping.is_stopping,
+    )
+
+
+def _reconciler(ground: _Ground) -> Reconciler:
+    return Reconciler(
+        store=ground.store,
+        cluster=ground.cluster,
+        catalogue=ground.facts.catalogue,
+        clock=ground.clock,
+        meter=ground.meter,
+        drain_seconds=ground.settings.drain_seconds,
     )
 
 

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -66,15 +66,17 @@ class _Ready:
 def serve(settings: Settings) -> None:
     """Run until a signal comes; raises `StartError` when a port can't be had, and as `assemble` does."""
     logs.configure()
-    listener = _bind(settings.host, settings.port, "port")
-    assembly = assemble(settings)
-    host = settings.host
-    try:
-        metrics, _thread = assembly.meter.serve(host, settings.metrics_port)
-    except OSError as error:
-        raise StartError(_in_use(host, settings.metrics_port, "metrics_port", error)) from error
-    ready = _Ready(settings.ready_file, _url(host, listener.getsockname()[1]), _url(host, metrics.server_port))
-    config = uvicorn.Config(
+    with closing(_bind(settings.host, settings.port, "port")) as listener:
+        assembly = assemble(settings)
+        with _metrics(assembly, settings) as metrics_port:
+            url = _url(settings.host, listener.getsockname()[1])
+            ready = _Ready(settings.ready_file, url, _url(settings.host, metrics_port))
+            asyncio.run(_Server(_config(assembly), assembly, ready).serve(sockets=[listener]))
+    logs.get().info(logs.SERVER_STOPPED)
+
+
+def _config(assembly: Assembly) -> uvicorn.Config:
+    return uvicorn.Config(
         assembly.app,
         log_config=None,
         access_log=False,
@@ -82,13 +84,19 @@ def serve(settings: Settings) -> None:
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=65_536,
     )
+
+
+@contextmanager
+def _metrics(assembly: Assembly, settings: Settings) -> Iterator[int]:
     try:
-        asyncio.run(_Server(config, assembly, ready).serve(sockets=[listener]))
+        server, _thread = assembly.meter.serve(settings.host, settings.metrics_port)
+    except OSError as error:
+        raise StartError(_in_use(settings.host, settings.metrics_port, "metrics_port", error)) from error
+    try:
+        yield server.server_port
     finally:
-        metrics.shutdown()
-        metrics.server_close()
-        listener.close()
-    logs.get().info(logs.SERVER_STOPPED)
+        server.shutdown()
+        server.server_close()
 
 
 def _bind(host: str, port: int, setting: str) -> socket.socket:

@@ -19,6 +19,10 @@ class EngineProbe:
     def __init__(self) -> None:
         self._client = httpx2.Client(timeout=TIMEOUT_SECONDS, trust_env=False)
 
+    def close(self) -> None:
+        """Give the connections back."""
+        self._client.close()
+
     def health(self, address: str) -> str | None:
         """``None`` when the engine is healthy, else what is wrong."""
         try:

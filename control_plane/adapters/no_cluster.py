@@ -31,3 +31,6 @@ class NoCluster:
 
     def forget(self, replica_id: str) -> None:
         """Nothing runs."""
+
+    def close(self) -> None:
+        """Nothing is held."""

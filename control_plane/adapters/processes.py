@@ -126,6 +126,10 @@ class Processes:
         self._children.pop(replica_id, None)
         self._health.pop(replica_id, None)
 
+    def close(self) -> None:
+        """Give the connections back; engines go on."""
+        self._probe.close()
+
     def _spawn(
         self, argv: Sequence[str], environment: Mapping[str, str], folder: Path, replica_id: str
     ) -> subprocess.Popen[bytes]:
@@ -169,13 +173,13 @@ class Processes:
         )
 
     def _state(self, record: ProcessRecord, address: str) -> tuple[ReplicaState, float, str]:
-        child = self._children.get(record.id)
-        code = child.poll() if child is not None else None  # also takes a dead child's remains away
         if (
             record.pid is None
             or record.start_ticks is None
             or not process_table.is_alive(record.pid, record.start_ticks)
         ):
+            child = self._children.get(record.id)
+            code = child.poll() if child is not None else None  # also takes a dead child's remains away
             return ReplicaState.DEAD, self._now(), self._last_words(record.id, code)
         if record.ending_since is not None:
             return ReplicaState.ENDING, record.ending_since, ""

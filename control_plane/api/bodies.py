@@ -91,8 +91,8 @@ def _check(root: Document) -> None:
             raise BadRequest(f"the body is nested deeper than {MAX_DEPTH} levels")
         if isinstance(value, dict):
             for name, item in value.items():
-                _check_text(name, f"{pointer}/{name!a}")
-                waiting.append((f"{pointer}/{name}", item, depth + 1))
+                _check_text(name, f"{pointer}/{ascii(name)[1:-1]}")
+                waiting.append((f"{pointer}/{ascii(name)[1:-1]}", item, depth + 1))
         elif isinstance(value, list):
             waiting += [(f"{pointer}/{index}", item, depth + 1) for index, item in enumerate(value)]
         elif isinstance(value, str):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from control_plane.ports import Clock, Meter
+from control_plane.ports import Meter
 from control_plane.services.advisories import AdvisoryService, EngineService
 from control_plane.services.audit import AuditLog
 from control_plane.services.deployments import DeploymentService
@@ -37,7 +37,6 @@ class House:
     inspector: Inspector
     proposals: Proposals
     reconciler: Reconciler
-    clock: Clock
     meter: Meter
     is_stopping: Callable[[], bool]
     """Whether the server is about to end: requests that wait stop waiting."""

@@ -145,7 +145,7 @@ class Reconciler:
         try:
             self._cluster.start(launch)
         except ClusterError as error:
-            self._backoffs[launch.deployment] = self._backoffs[launch.deployment].after_failure(now)
+            self._backoffs[launch.deployment] = self._backoffs[launch.deployment].after_failure(now, str(error))
             logs.get().error(logs.REPLICA_DIED, deployment=launch.deployment, detail=str(error))
         else:
             logs.get().info(logs.REPLICA_STARTED, deployment=launch.deployment, identity=launch.identity)

@@ -48,11 +48,13 @@ class Backoff:
 
     failures: int = 0
     not_before: float = 0.0
+    reason: str = ""
+    """What the last one that died said."""
 
-    def after_failure(self, now: float) -> "Backoff":
+    def after_failure(self, now: float, reason: str = "") -> "Backoff":
         """The pause doubles with each failure."""
         pause = min(FIRST_PAUSE_SECONDS * 2**self.failures, LONGEST_PAUSE_SECONDS)
-        return Backoff(self.failures + 1, now + pause)
+        return Backoff(self.failures + 1, now + pause, reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +77,8 @@ def decide(
     """One look at one deployment."""
     dead = [item for item in replicas if item.state is ReplicaState.DEAD]
     died = tuple(item for item in dead if item.revision == wanted.revision and not item.was_asked_to_end)
-    for _ in died:
-        backoff = backoff.after_failure(now)
+    for item in died:
+        backoff = backoff.after_failure(now, item.detail)
     own = [item for item in replicas if item.revision == wanted.revision and _is_active(item)]
     others = [item for item in replicas if item.revision != wanted.revision and _is_active(item)]
     healthy = [item for item in own if item.state is ReplicaState.HEALTHY]
@@ -99,7 +101,7 @@ def decide(
         died=died,
         phase=_phase(wanted, len(healthy), backoff),
         endpoints=_endpoints(serving, draining, gone),
-        detail=_detail(wanted, own, len(healthy), backoff, died),
+        detail=_detail(wanted, own, len(healthy), backoff),
     )
 
 
@@ -156,13 +158,14 @@ def _phase(wanted: Wanted, healthy: int, backoff: Backoff) -> Phase:
     return Phase.FAILED if backoff.failures >= FAILED_AFTER else Phase.STARTING
 
 
-def _detail(wanted: Wanted, own: Sequence[Replica], healthy: int, backoff: Backoff, died: Sequence[Replica]) -> str:
+def _detail(wanted: Wanted, own: Sequence[Replica], healthy: int, backoff: Backoff) -> str:
     if wanted.replicas == 0:
         return "scaled to zero"
     words = f"{healthy} of {wanted.replicas} engines are healthy"
     if healthy >= wanted.replicas:
         return words
-    reasons = [item.detail for item in (*died, *own) if item.detail]
     if backoff.failures:
         words += f"; {backoff.failures} died in a row"
-    return f"{words}: {reasons[0]}" if reasons else words
+    reasons = [backoff.reason, *(item.detail for item in own)]
+    reason = next((text for text in reasons if text), "")
+    return f"{words}: {reason}" if reason else words

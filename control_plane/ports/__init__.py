@@ -1,0 +1,23 @@
+"""The doors to the world: Protocols that adapters implement and tests fake."""
+
+from control_plane.ports.outside import AdvisoryFeed, Clock, Cluster, ClusterError, FeedError, Meter
+from control_plane.ports.rows import Audit, Deployments, Keys, Objects, Reviews, Tokens
+from control_plane.ports.store import Revision, Store, UnitOfWork
+
+__all__ = [
+    "AdvisoryFeed",
+    "Audit",
+    "Clock",
+    "Cluster",
+    "ClusterError",
+    "Deployments",
+    "FeedError",
+    "Keys",
+    "Meter",
+    "Objects",
+    "Reviews",
+    "Revision",
+    "Store",
+    "Tokens",
+    "UnitOfWork",
+]
