@@ -51,6 +51,9 @@ class FakeHouse:
         self.manifests = tuple(Path(f"/env/{name}.yaml") for name in ENGINES)
         self.runbook = (RUNBOOK,)
 
+    def close(self):
+        pass
+
     # the admin API
 
     def get(self, path, **_query):

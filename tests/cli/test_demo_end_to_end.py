@@ -13,8 +13,6 @@ import pytest
 
 from cli.tour import tour
 from cli.tour.local_world import LocalWorld
-from cli.tour.report import Report
-from cli.tour.show import Options, Show
 from cli.tour.world import Journey
 from local.down import running
 from local.ending import end, marked
@@ -119,29 +117,6 @@ def test_real_faults_fail_the_steps_that_show_them(layout):
         ports = ports_of(layout)
     assert running(layout, None) == ()
     assert [port for port in ports if is_listening(port)] == []
-
-
-def test_a_failed_step_ends_the_demo_with_1_and_its_name(layout, tmp_path, capsys):
-    def world_of(fleet):
-        world = FaultyWorld(fleet, fleet.operator_token, agree=lambda _: True, environment=os.environ)
-        world.fault = "wrong pin"
-        return world
-
-    show = Show(
-        options=Options(once=True, yes=True, state=layout.state),
-        environment=os.environ,
-        home=tmp_path,
-        report=Report(as_json=True),
-        agree=lambda _: True,
-        world_of=world_of,
-        steps=(STEPS["deployments"], STEPS["tenants"]),
-    )
-    assert show.run() == 1
-    said = capsys.readouterr()
-    document = json.loads(said.out)
-    assert document["failed_step"] == "deployments"
-    assert [step["step"] for step in document["steps"]] == ["start", "deployments", "ending"]
-    assert "the step 'deployments' failed" in said.err
 
 
 def test_the_whole_tour_passes_and_leaves_nothing(tmp_path):

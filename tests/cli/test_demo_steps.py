@@ -1,6 +1,8 @@
 """Each step of the tour fails when what it shows is not so, and says its name."""
 
 import importlib.util
+import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -9,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli.tour.report import Report
+from cli.tour.show import Options, Show
 from cli.tour.steps.exercise import exercise_record
 from cli.tour.stream import ChatStream, StreamCut
 from cli.tour.tour import STEPS, Step, take
 from cli.tour.world import Journey
+from local.ending import marked
 
 ROOT = Path(__file__).parents[2]
 
@@ -139,3 +144,31 @@ def test_the_programs_manifests_are_the_examples(folder):
     }
     assert ours
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("fault", "step"),
+    [
+        ("wrong pin", "deployments"),
+        ("killed envoy", "tenants"),
+        ("dropped record", "exercise"),
+        ("cut stream", "rollout"),
+    ],
+)
+def test_a_failed_step_ends_the_demo_with_1_and_its_name(fault, step, tmp_path, capsys):
+    """Fake rooms below, a faulty house in front, the whole demo in between."""
+    show = Show(
+        options=Options(once=True, yes=True, state=tmp_path / "state"),
+        environment={**os.environ, "PYTHONPATH": str(ROOT / "tests/local/fake_rooms")},
+        home=tmp_path,
+        report=Report(as_json=True),
+        agree=lambda _: True,
+        world_of=lambda _fleet: fake.FakeHouse(fault),
+    )
+    assert show.run() == 1
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert document["failed_step"] == step
+    assert [item["step"] for item in document["steps"] if item["ok"]][-1] == "ending"
+    assert f"the step '{step}' failed" in said.err
+    assert marked(tmp_path / "state") == ()
