@@ -39,6 +39,10 @@ class Api:
         """An API for the options of a command."""
         return cls(profile(server, token, name))
 
+    def close(self) -> None:
+        """Give the connection back."""
+        self._http.close()
+
     def get(self, path: str, **query: str | int | None) -> Document:
         """One document."""
         document: Document = self._send("GET", path, query=query).json()

@@ -1,4 +1,4 @@
-"""Which server a command talks to: options, then environment variables, then a profile in the config file."""
+"""Which server a command talks to: options, environment variables, a profile, else the one fleet on this machine."""
 
 import os
 import tomllib
@@ -29,6 +29,8 @@ def profile(server: str | None, token: str | None, name: str | None = None) -> P
         UsageError: no server is known, or the config file can't be read.
     """
     stored = _stored(config_file(), name)
+    if not (server or name or stored or os.environ.get("ENGINEHOUSE_SERVER")):
+        stored = _local_fleet()
     url = server or os.environ.get("ENGINEHOUSE_SERVER") or stored.get("server")
     if not url:
         raise UsageError(
@@ -37,6 +39,26 @@ def profile(server: str | None, token: str | None, name: str | None = None) -> P
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--server '{url}' is not a URL; write for example http://127.0.0.1:8080")
     return Profile(url.rstrip("/"), token or os.environ.get("ENGINEHOUSE_TOKEN") or stored.get("token"))
+
+
+def _local_fleet() -> dict[str, str]:
+    """Server and operator token of the fleet that runs on this machine, if there is exactly one."""
+    from local.errors import LocalFleetError
+    from local.layout import Layout, state_home
+    from local.record import read
+
+    try:
+        home = state_home(dict(os.environ), Path.home())
+        layouts = [Layout(path) for path in sorted(home.iterdir()) if path.is_dir()] if home.is_dir() else []
+        running = [(layout, record) for layout in layouts if (record := read(layout.record)) and record.urls]
+        if len(running) != 1:
+            return {}
+        layout, record = running[0]
+        token = layout.token("operator")
+        known = {"token": token.read_text().strip()} if token.exists() else {}
+        return {"server": record.urls.get("control_plane", "")} | known
+    except (LocalFleetError, OSError, RuntimeError):
+        return {}
 
 
 def _stored(path: Path, name: str | None) -> dict[str, str]:

@@ -10,6 +10,9 @@ import pytest
 from cli.client import Api, Refused
 from cli.exits import CommandError, Exit, UsageError
 from cli.server_profile import Profile, profile
+from local.identity import ProcessIdentity
+from local.layout import Layout
+from local.record import FleetRecord, write
 
 
 def api(handler: Callable[[httpx.Request], httpx.Response]) -> Api:
@@ -97,6 +100,7 @@ def test_options_win_over_the_environment_and_that_over_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("ENGINEHOUSE_SERVER", raising=False)
     monkeypatch.delenv("ENGINEHOUSE_TOKEN", raising=False)
     with pytest.raises(UsageError, match="no server"):
@@ -112,3 +116,21 @@ def test_options_win_over_the_environment_and_that_over_the_file(
     assert profile("http://option", "u") == Profile("http://option", "u")
     with pytest.raises(UsageError, match="it has default, prod"):
         profile(None, None, "stage")
+
+
+def test_without_a_word_the_one_fleet_on_this_machine_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name in ("ENGINEHOUSE_SERVER", "ENGINEHOUSE_TOKEN", "ENGINEHOUSE_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    supervisor = ProcessIdentity(pid=1, start_time=1)
+    for name in ("local", "demo-1"):
+        layout = Layout(tmp_path / "state" / "enginehouse" / name)
+        layout.create()
+        urls = {"control_plane": f"http://{name}"}
+        write(layout.record, FleetRecord(state="running", supervisor=supervisor, urls=urls))
+        layout.token("operator").write_text("eh_token\n")
+        if name == "local":
+            assert profile(None, None) == Profile("http://local", "eh_token")
+    with pytest.raises(UsageError, match="no server"):
+        profile(None, None)
