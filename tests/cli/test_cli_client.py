@@ -123,7 +123,7 @@ def test_without_a_word_the_one_fleet_on_this_machine_is_asked(tmp_path: Path, m
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     for name in ("ENGINEHOUSE_SERVER", "ENGINEHOUSE_TOKEN", "ENGINEHOUSE_PROFILE"):
         monkeypatch.delenv(name, raising=False)
-    supervisor = ProcessIdentity(pid=1, start_time=1)
+    supervisor = ProcessIdentity(pid=1, start_ticks=1)
     for name in ("local", "demo-1"):
         layout = Layout(tmp_path / "state" / "enginehouse" / name)
         layout.create()
