@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import compile_path
 
 from control_plane import errors, logs
 from control_plane.api.answers import json_bytes
@@ -129,12 +130,20 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     status = error.status_code if isinstance(error, HTTPException) else 500
     slug, title = _TITLES.get(status, ("http-error", "The request failed"))
     detail = f"{request.method} {request.url.path}: {title[0].lower()}{title[1:]}"
-    if status == 405 and isinstance(error, HTTPException) and error.headers:
-        detail += f"; it takes {error.headers.get('Allow', 'others')}"
-    elif isinstance(error, HTTPException) and status not in (404, 405):
+    headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
+    if status == 405:
+        headers["Allow"] = _methods_of(request)
+        detail += f"; it takes {headers['Allow']}"
+    elif isinstance(error, HTTPException) and status != 404:
         detail = str(error.detail)
-    headers = error.headers if isinstance(error, HTTPException) else None
     return problem(request, status, slug, title, detail, headers=headers)
+
+
+def _methods_of(request: Request) -> str:
+    """Every method of an address: each route knows only its own, the description knows all."""
+    paths: Mapping[str, Mapping[str, object]] = request.app.openapi()["paths"]
+    fitting = (methods for path, methods in paths.items() if compile_path(path)[0].match(request.scope["path"]))
+    return ", ".join(sorted({method.upper() for methods in fitting for method in methods}))
 
 
 async def _on_unexpected(request: Request, error: Exception) -> Response:

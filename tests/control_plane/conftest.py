@@ -212,3 +212,17 @@ def pinned(name: str = "chat", *, version: str = "0.33.0", engine: str = "vllm",
 def world_maker() -> Callable[..., dict[str, Any]]:
     """Pinned manifests without a control plane around them."""
     return pinned
+
+
+@pytest.fixture(scope="module")
+def module_world() -> Iterator[Callable[[Path], World]]:
+    """Worlds that a whole module shares."""
+    made: list[Iterator[World]] = []
+
+    def make(folder: Path) -> World:
+        made.append(build_world(folder, FakeClock()))
+        return next(made[-1])
+
+    yield make
+    for world in made:
+        next(world, None)
