@@ -98,8 +98,7 @@ def first_name(ids: set[str]) -> str:
 
 def rated(advisory: Advisory, package: str) -> int:
     """The highest rating of any source; -1 for none."""
-    live = [record for record in advisory.records if not record.withdrawn] or list(advisory.records)
-    found = [record.severity for record in live]
+    found = [record.severity for record in advisory.records]
     found += [entry.severity for record in advisory.records for entry in record.affected if entry.package == package]
     return max((WORDS.index(item) for item in found if item), default=-1)
 

@@ -147,8 +147,11 @@ class Advisory(Value):
         return tuple(sorted({name for record in self.records for name in record.incomplete_fix_of}))
 
     def severity(self, package: str) -> Severity | None:
-        """The highest rating of all sources for a package."""
-        ratings = [record.severity for record in self.records if not record.withdrawn or self.is_withdrawn]
+        """The highest rating of all sources for a package.
+
+        A source that withdrew its copy counts too: it was withdrawn as a duplicate, and another keeps the defect.
+        """
+        ratings = [record.severity for record in self.records]
         ratings += [entry.severity for record in self.records for entry in record.entries_for(package)]
         return highest(ratings)
 

@@ -14,7 +14,7 @@ from packaging.version import Version
 from fleet.advisory import Advisory, AffectedPackage, AffectedRange, Event, EventKind, Record
 from fleet.codepath import CodePath
 from fleet.severity import Severity, sorting_rank
-from fleet.versions import is_unreleased_build, parse_version, public
+from fleet.versions import is_unreleased_build, parse_version, public, shown
 
 
 class Result(StrEnum):
@@ -77,8 +77,9 @@ def worst_first(match: Match) -> tuple[int, int, str]:
 def match(advisory: Advisory, package: str, version: Version | None, raw: str) -> Match:
     """Judge one version; ``version`` is ``None`` when ``raw`` is not a version, and then nothing is known."""
     live = [record for record in advisory.records if not record.withdrawn]
-    named_fixes = fixed_versions(live, package)
-    answers = [(record, _record_answer(record, package, version, raw, named_fixes)) for record in advisory.records]
+    named = named_fixes(live, package)
+    fixes = tuple(map(public, named))
+    answers = [(record, _record_answer(record, package, version, raw, fixes)) for record in advisory.records]
     counted = [answer for record, answer in answers if not record.withdrawn]
     decided = strictest(counted, otherwise=Answer(Result.NOT_AFFECTED, "withdrawn by every source"))
     return Match(
@@ -88,13 +89,13 @@ def match(advisory: Advisory, package: str, version: Version | None, raw: str) -
         reason=decided.reason,
         severity=advisory.severity(package),
         paths=advisory.paths(package),
-        fixed=tuple(str(fix) for fix in named_fixes),
+        fixed=tuple(dict.fromkeys(named.values())),
         by_source=tuple((record.id, answer) for record, answer in answers),
     )
 
 
-def fixed_versions(records: Iterable[Record], package: str) -> tuple[Version, ...]:
-    """Versions that any of the records names as fixed for a package, ascending."""
+def named_fixes(records: Iterable[Record], package: str) -> dict[Version, str]:
+    """Versions that any of the records names as fixed for a package, ascending, with their spelling."""
     events = (
         event
         for record in records
@@ -104,8 +105,8 @@ def fixed_versions(records: Iterable[Record], package: str) -> tuple[Version, ..
         for event in affected_range.events
         if event.kind is EventKind.FIXED
     )
-    parsed = {parse_version(event.version) for event in events}
-    return tuple(sorted(version for version in parsed if version is not None))
+    parsed = {(version, shown(event.version)) for event in events if (version := parse_version(event.version))}
+    return dict(sorted(parsed))
 
 
 def _record_answer(record: Record, package: str, version: Version | None, raw: str, fixes: Sequence[Version]) -> Answer:
@@ -208,11 +209,11 @@ def _bound(event: Event) -> Version | None:
 
 
 def _intervals(bounds: Sequence[tuple[EventKind, Version | None]]) -> tuple[_Interval, ...]:
-    """Turn unsorted events into intervals; a range whose first event is an end starts at the first version."""
+    """Turn unsorted events into intervals; a range that names no start starts at the first version."""
     ordered = sorted(bounds, key=lambda item: (item[1] is not None, item[1] or Version("0")))
     closed: list[_Interval] = []
     start: Version | None = None
-    is_open = bool(ordered) and all(kind is not EventKind.INTRODUCED for kind, _ in ordered)
+    is_open = all(kind is not EventKind.INTRODUCED for kind, _ in ordered)
     for bound, group in groupby(ordered, key=lambda item: item[1]):
         kinds = {kind for kind, _ in group}
         if is_open and EventKind.FIXED in kinds:

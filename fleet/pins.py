@@ -125,7 +125,7 @@ def _path_pin(
     for version in reversed(ascending):
         refusing = refusing_matches(data, package, str(version), policy, frozenset({path}))
         if not refusing:
-            floor = version
+            floor = floor if version.is_devrelease else version
         elif is_final(version):
             ids = tuple(match.advisory.id for match in refusing)
             return PathPin(path, _limit(floor, version, ids), ids)
@@ -136,5 +136,5 @@ def _limit(floor: Version | None, refused: Version | None, ids: Sequence[str]) -
     if floor is not None:
         return Floor(str(floor))
     return Closed(
-        f"the newest final version {refused} is refused by {', '.join(ids)}" if refused else "nothing is published"
+        f"the newest final version {refused} is refused by {', '.join(ids)}" if refused else "no release is published"
     )

@@ -14,9 +14,15 @@ from itertools import pairwise
 
 from packaging.version import InvalidVersion, Version
 
-_PREFIX = re.compile(r"^[vVr](?=\d)")
-_BLANK_BEFORE_TAG = re.compile(r"\s+(?=(?:a|b|c|rc|alpha|beta|post|dev)\s*\d*$)", re.IGNORECASE)
-_BUILD_SUFFIX = re.compile(r"-(cu\d+|cuda[\d.]*|rocm[\d.]*|cpu|xpu)$", re.IGNORECASE)
+MAX_VERSION_CHARACTERS = 200
+_PREFIX = re.compile(r"^[vr](?=\d)", re.IGNORECASE)
+_BLANKS_AROUND_TAG = re.compile(r"\s*(?<![a-z])(a|b|c|rc|alpha|beta|post|dev)\s*(?=\d|$)", re.IGNORECASE)
+_BUILD_SUFFIX = re.compile(
+    r"(?<=\d)(?:-(?:cu\d+|cuda[\d.]*|rocm[\d.]*|mi\d+x?|cpu|gpu|igpu|xpu|hpu|npu|tpu|amd64|arm64|aarch64|x86_64"
+    r"|ubuntu[\d.]*|py\d+|python|pyt|vllm|trtllm|sdk|min|runtime|devel|slim))+$",
+    re.IGNORECASE,
+)
+_PLAIN_NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _PRECOMPILED_LOCAL = re.compile(r"precompiled|nightly", re.IGNORECASE)
 
 
@@ -25,15 +31,25 @@ def parse_version(raw: str) -> Version | None:
     """The version that a spelling means, or ``None`` when it is not a version.
 
     Takes a leading ``v`` or ``r``, a blank before a pre-release tag (``1.3.0 rc17``) and an image tag's build suffix
-    (``0.33.0-cu129`` is ``0.33.0+cu129``). ``latest``, ``nightly``, a commit and ``2.6.0-NA`` are not versions.
+    (``0.33.0-cu129`` is ``0.33.0+cu129``). ``latest``, ``nightly``, a commit and ``2.6.0-NA`` are not versions, nor is
+    a text of more than 200 characters: its numbers could be longer than Python converts.
     """
-    text = _PREFIX.sub("", raw.strip())
-    text = _BLANK_BEFORE_TAG.sub("", text)
-    text = _BUILD_SUFFIX.sub(r"+\1", text)
+    text = raw.strip()
+    if len(text) > MAX_VERSION_CHARACTERS:
+        return None
+    text = _PREFIX.sub("", text)
+    text = _BLANKS_AROUND_TAG.sub(r"\1", text)
+    text = _BUILD_SUFFIX.sub(lambda found: f"+{found[0][1:].replace('-', '.').replace('_', '.')}", text)
     try:
         return Version(text)
     except InvalidVersion:
         return None
+
+
+def shown(raw: str) -> str:
+    """A spelling that `parse_version` reads, for people: a release number keeps its zeros (``26.06``)."""
+    plain = _PREFIX.sub("", raw.strip())
+    return plain if _PLAIN_NUMBER.fullmatch(plain) else str(parse_version(raw))
 
 
 @lru_cache(maxsize=65536)
@@ -58,7 +74,7 @@ class PublishedVersions:
 
     ascending: tuple[Version, ...]
     newest_first: tuple[Version, ...]
-    """Final versions from the newest down, then pre-releases from the newest down: the order to choose in."""
+    """The order to choose in: final versions from the newest down, then pre-releases; no development build."""
     retrieved: str
     """The day on which the index was read, ISO 8601."""
 
@@ -66,7 +82,8 @@ class PublishedVersions:
     def read(cls, raw: Iterable[str], *, retrieved: str) -> "PublishedVersions":
         """Sort what an index lists; a spelling that is not a version is left out, since nobody can pin it."""
         parsed = {version for version in map(parse_version, raw) if version is not None}
-        preferred = sorted(parsed, key=lambda version: (is_final(version), version), reverse=True)
+        candidates = (version for version in parsed if not version.is_devrelease)
+        preferred = sorted(candidates, key=lambda version: (is_final(version), version), reverse=True)
         return cls(ascending=tuple(sorted(parsed)), newest_first=tuple(preferred), retrieved=retrieved)
 
     def has(self, version: Version) -> bool:

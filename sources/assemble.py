@@ -70,7 +70,8 @@ def labels_of(data: AdvisoryData) -> dict[str, Label]:
 def distinct(records: Iterable[Record]) -> tuple[Record, ...]:
     """Each record once, in order; a newer copy of a record replaces the older one.
 
-    Two records under one id that are not copies (databases have reused ids) both stay.
+    Two records under one id that are not copies (databases have reused ids) both stay, and so does a record without a
+    date: it is not known to be the older one.
     """
     by_id: dict[str, list[Record]] = {}
     for record in records:
@@ -84,9 +85,9 @@ def _newest(copies: list[Record]) -> list[Record]:
 
 
 def _replaces(newer: Record, older: Record) -> bool:
-    if (newer.modified or "") <= (older.modified or ""):
+    if not (newer.modified and older.modified) or newer.modified <= older.modified:
         return False
-    if newer.withdrawn:
+    if newer.withdrawn and not newer.affected:
         return True
     packages = {entry.package for entry in newer.affected}
     return older.ids <= newer.ids and all(entry.package in packages for entry in older.affected)

@@ -56,14 +56,10 @@ def _ours(packages: Iterable[dict[str, str]]) -> list[str]:
 
 
 def _names(packages: Iterable[dict[str, str]]) -> Iterator[str]:
-    """A name without a readable ecosystem counts: it may be ours."""
     for fields in packages:
-        ecosystem, name, purl = fields.get("ecosystem"), fields.get("name"), fields.get("purl")
-        key = package_key(ecosystem, name, purl)
+        key = package_key(fields.get("ecosystem"), fields.get("name"), fields.get("purl"))
         if key is not None and is_ours(key):
             yield key[1]
-        elif key is None and name and not ecosystem:
-            yield normalised_package(name)
 
 
 def _id_of_file(where: PurePosixPath) -> str | None:

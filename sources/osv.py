@@ -53,7 +53,7 @@ class OsvPart(BaseModel):
 class OsvSeverity(OsvPart):
     """A rating: a CVSS vector, or a word for the types that use words."""
 
-    type: str = ""
+    type: str | None = None
     score: str
 
 
@@ -126,12 +126,12 @@ class OsvAffected(OsvPart):
 class OsvReference(OsvPart):
     """A link."""
 
-    type: str = "WEB"
+    type: str | None = None
     url: str
 
 
 class OsvRecord(OsvPart):
-    """One record. ``affected`` may be missing from a withdrawn record alone."""
+    """One record. ``affected`` may be missing where it is withdrawn or only links other records by its aliases."""
 
     schema_version: str | None = None
     id: Annotated[str, Field(min_length=1, max_length=200)]
@@ -154,7 +154,7 @@ class OsvRecord(OsvPart):
 
     @model_validator(mode="after")
     def _names_what_it_affects(self) -> Self:
-        if not self.affected and not self.withdrawn:
+        if not (self.affected or self.withdrawn or self.aliases):
             raise ValueError("'affected' is missing or empty; expected a list of packages")
         return self
 

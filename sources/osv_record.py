@@ -15,7 +15,10 @@ from sources.ratings import rating
 _MALWARE = re.compile(
     r"\b(?:contain|publish|includ|embed|distribut|inject|ship)\w*\b.{0,60}\bmalware\b"
     r"|\bmalware (?:in|inside|found|detected|published|uploaded)\b"
-    r"|\b(?:malicious|backdoored|compromised) (?:release|version|package|wheel|upload)s?\b"
+    r"|\b(?:malicious|backdoored|compromised) (?:release|version)s?\b"
+    r"|\b(?:backdoored|compromised) (?:package|wheel|upload)s?\b"
+    r"|(?<!\ba )(?<!\bany )(?<!via )(?<!through )(?<!by )(?<!installing )(?<!loading )"
+    r"\bmalicious (?:package|wheel|upload)s?\b"
     r"|\bmalicious code (?:in|inside|found|inserted|injected|published|embedded)\b|\bembedded malicious code\b",
     re.IGNORECASE,
 )
@@ -72,7 +75,7 @@ def _record(osv: OsvRecord, severity: Severity | None) -> dict[str, object]:
         "withdrawn": osv.withdrawn,
         "is_malware": _is_malware(osv),
         "severity": severity,
-        "references": tuple({"type": link.type, "url": link.url} for link in osv.references),
+        "references": tuple({"type": link.type or "WEB", "url": link.url} for link in osv.references),
     }
 
 

@@ -7,6 +7,8 @@ from urllib.parse import unquote
 from fleet.advisory import PACKAGE_ECOSYSTEMS, normalised_package
 
 _PURL_ECOSYSTEMS = {"pypi": "PyPI", "github": "GitHub", "nvidia": "NVIDIA"}
+_OUR_ECOSYSTEMS = {name.lower(): name for name in PACKAGE_ECOSYSTEMS}
+_UNSAID = "PyPI"
 _REPOSITORY = re.compile(r"github\.com[/:](?P<owner>[^/\s]+)/(?P<name>[^/\s?#]+)", re.IGNORECASE)
 _REPOSITORY_PACKAGES = {"triton-inference-server/server": "triton-inference-server"}
 """Repositories whose name is not the package's."""
@@ -18,12 +20,17 @@ PackageKey = tuple[str, str]
 def package_key(
     ecosystem: str | None, name: str | None, purl: str | None, repositories: Iterable[str | None] = ()
 ) -> PackageKey | None:
-    """The package, or ``None`` when nothing names one. The ecosystem is without its suffix (``Debian:12``)."""
+    """The package, or ``None`` when nothing names one. The ecosystem is without its suffix (``Debian:12``).
+
+    A name without an ecosystem may be ours, so it counts as PyPI's.
+    """
     if ecosystem and name:
-        return (ecosystem.split(":", 1)[0], normalised_package(name))
-    if purl:
-        return _from_purl(purl)
-    return next((key for key in map(_from_repository, repositories) if key is not None), None)
+        plain = ecosystem.split(":", 1)[0].strip()
+        return (_OUR_ECOSYSTEMS.get(plain.lower(), plain), normalised_package(name))
+    found = _from_purl(purl) if purl else None
+    if found is None and name:
+        return (_UNSAID, normalised_package(name))
+    return found or next((key for key in map(_from_repository, repositories) if key is not None), None)
 
 
 def is_ours(key: PackageKey | None) -> bool:

@@ -231,6 +231,11 @@ def test_a_limit_ends_a_range_and_an_asterisk_does_not() -> None:
     assert result("2.0", ("introduced", "0"), ("limit", "*")) is Result.AFFECTED
 
 
+def test_a_range_of_limits_alone_affects_what_lies_before_them() -> None:
+    assert result("1.9", ("limit", "2.0")) is Result.AFFECTED
+    assert result("2.0", ("limit", "2.0")) is Result.NOT_AFFECTED
+
+
 @pytest.mark.parametrize("version", ["0.11.1rc6.dev210+g48d2a1f", "0.33.1.dev5", "nightly", "8f3097e"])
 def test_a_build_whose_commits_are_not_known_is_unknown(version: str) -> None:
     assert result(version, *FIXED) is Result.UNKNOWN
@@ -253,6 +258,13 @@ def test_a_fix_below_last_affected_fixes_nothing() -> None:
         a_range(("introduced", "2.0"), ("last_affected", "2.3")),
     )
     assert judge("2.4", Source(ranges=two_lines)).result is Result.NO_FIX_KNOWN
+
+
+def test_a_fix_with_a_local_part_is_compared_by_its_public_version() -> None:
+    importer = Source("PYSEC-2026-9", (a_range(("introduced", "0"), ("last_affected", "2.5.0")),), aliases=("GHSA-a",))
+    origin = Source("GHSA-a", (a_range(("introduced", "0"), ("fixed", "2.6.0-cu124")),))
+    assert judge("2.6.0", importer, origin).result is Result.NOT_AFFECTED
+    assert judge("2.6.0+cpu", importer, origin).result is Result.NOT_AFFECTED
 
 
 def test_two_sources_that_disagree_are_both_shown_and_the_stricter_counts() -> None:
@@ -286,9 +298,24 @@ def test_the_highest_severity_of_all_sources_counts() -> None:
     assert judge("0.9", Source(ranges=(a_range(*FIXED),))).severity is None
 
 
+def test_the_rating_of_a_source_that_withdrew_its_copy_still_counts() -> None:
+    copy = Source("PYSEC-2", aliases=("CVE-2026-7",), severity=Severity.HIGH, withdrawn="2026-07-09T00:00:00Z")
+    assert judge("0.9", copy, Source("CVE-2026-7", (a_range(*FIXED),))).severity is Severity.HIGH
+
+
 def test_fixed_versions_of_every_entry_are_collected() -> None:
     two = (a_range(("introduced", "0"), ("fixed", "1.5")), a_range(("introduced", "2.0"), ("fixed", "2.1")))
     assert judge("1.0", Source(ranges=two)).fixed == ("1.5", "2.1")
+
+
+def test_a_fixed_version_is_shown_once_and_a_release_number_keeps_its_zeros() -> None:
+    image = Source(ranges=(a_range(("introduced", "0"), ("fixed", "r26.06")),))
+    assert judge("25.10", image).fixed == ("26.06",)
+    first = Source("GHSA-f", (a_range(("introduced", "0"), ("fixed", "v2.0")),), aliases=("CVE-2026-1",))
+    second = Source("CVE-2026-1", (a_range(("introduced", "0"), ("fixed", "2.0")),))
+    assert judge("1.0", first, second).fixed == ("2.0",)
+    assert judge("1.0", Source(ranges=(a_range(("introduced", "0"), ("fixed", "2.6.0-NA")),))).fixed == ()
+    assert judge("1.0", Source(ranges=(a_range(("introduced", "0"), ("fixed", "1.3.0 rc17")),))).fixed == ("1.3.0rc17",)
 
 
 # --- merging

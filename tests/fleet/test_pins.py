@@ -114,6 +114,20 @@ def test_a_pre_release_is_recommended_only_when_no_final_version_is_left() -> No
     assert pins(record(1, ("introduced", "0"))).recommended is None
 
 
+def test_a_development_build_is_neither_a_floor_nor_recommended() -> None:
+    known = AdvisoryData(
+        advisories=merge([record(1, ("introduced", "0"), ("fixed", "0.2.0"))], {}),
+        published={PACKAGE: ("0.1.0", "0.2.0.dev1", "0.2.0", "0.3.0.dev1")},
+    )
+    found = engine_pins(known, PACKAGE, Policy())
+    assert pin(found, "core").limit == Floor("0.2.0")
+    assert found.recommended == "0.2.0"
+    only = known.model_copy(update={"published": {PACKAGE: ("0.1.0", "0.2.0.dev1")}})
+    assert engine_pins(only, PACKAGE, Policy()).recommended is None
+    nightly = known.model_copy(update={"published": {PACKAGE: ("0.2.0.dev1",)}})
+    assert pin(engine_pins(nightly, PACKAGE, Policy()), "core").limit == Closed("no release is published")
+
+
 @pytest.mark.parametrize(("severity", "refused"), [(None, False), (Severity.LOW, False), (Severity.MEDIUM, True)])
 def test_a_missing_or_low_rating_never_moves_a_floor(severity: Severity | None, refused: bool) -> None:
     limit = pin(pins(record(1, ("introduced", "0"), ("fixed", "0.3.0"), severity=severity)), "core").limit

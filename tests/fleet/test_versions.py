@@ -13,7 +13,9 @@ RELEASES = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(lambda parts
 @given(RELEASES)
 def test_a_prefix_and_a_build_suffix_do_not_change_the_public_version(release: str) -> None:
     expected = Version(release)
-    for spelling in (f"v{release}", f"r{release}", f"{release}-cu129", f"{release}+rocm6.3", f" {release} "):
+    prefixed = (f"v{release}", f"r{release}", f"R{release}", f" {release} ")
+    images = (f"{release}-cu129", f"v{release}-cu129-amd64", f"{release}-py3", f"{release}-vllm-python-py3")
+    for spelling in (*prefixed, *images, f"{release}-x86_64-ubuntu22.04", f"{release}+rocm6.3"):
         version = parse_version(spelling)
         assert version is not None
         assert public(version) == expected
@@ -21,12 +23,26 @@ def test_a_prefix_and_a_build_suffix_do_not_change_the_public_version(release: s
 
 @given(RELEASES, st.integers(0, 40))
 def test_a_blank_before_a_tag_reads_as_the_tag(release: str, number: int) -> None:
-    assert parse_version(f"{release} rc{number}") == Version(f"{release}rc{number}")
+    for spelling in (f"{release} rc{number}", f"{release} rc {number}", f"{release}rc {number}"):
+        assert parse_version(spelling) == Version(f"{release}rc{number}")
+    assert parse_version(f"{release} rc{number}.post1") == Version(f"{release}rc{number}.post1")
 
 
-@pytest.mark.parametrize("raw", ["latest", "nightly", "8f3097e", "2.6.0-NA", "", "1.2.3-frob", "0.1,0.2"])
+@pytest.mark.parametrize("raw", ["latest", "nightly", "8f3097e", "2.6.0-NA", "", "1.2.3-frob", "0.1,0.2", "-cu129"])
 def test_what_is_not_a_version_is_not_guessed(raw: str) -> None:
     assert parse_version(raw) is None
+
+
+def test_digits_without_an_end_are_not_a_version() -> None:
+    for length in (201, 4300, 100_000):
+        assert parse_version("9" * length) is None
+    assert parse_version("1." + "9" * 60) is not None
+
+
+def test_development_builds_are_not_in_the_order_to_choose_in() -> None:
+    listed = PublishedVersions.read(["1.0", "1.1.dev3", "1.1rc1"], retrieved="2026-11-29")
+    assert [str(version) for version in listed.newest_first] == ["1.0", "1.1rc1"]
+    assert listed.has(Version("1.1.dev3"))
 
 
 def test_version_0_18_10_is_above_0_18_2() -> None:

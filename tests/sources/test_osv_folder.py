@@ -236,6 +236,24 @@ def test_two_records_under_one_id_both_stay(tmp_path: Path):
     assert data.as_of == "2026-02-01T00:00:00Z"
 
 
+def test_a_copy_without_a_date_is_not_taken_for_an_older_one(tmp_path: Path):
+    open_end = [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}]
+    undated = osv("TEST-1", modified=None)
+    undated["affected"] = [undated["affected"][0] | {"ranges": open_end}]
+    write(tmp_path, "a.json", undated)
+    write(tmp_path, "b.json", osv("TEST-1"))
+    assert [match.result for match in read(tmp_path).matches("vllm", "2.0")] == ["affected"]
+
+
+def test_the_withdrawal_of_another_record_under_the_same_id_replaces_nothing(tmp_path: Path):
+    write(tmp_path, "a.json", osv("TEST-1", aliases=["CVE-1"]))
+    date = "2026-02-01T00:00:00Z"
+    write(tmp_path, "b.json", osv("TEST-1", aliases=["CVE-2"], modified=date, withdrawn=date))
+    data = read(tmp_path)
+    assert [match.result for match in data.matches("vllm", "0.9")] == ["affected"]
+    assert data.advisories[0].withdrawn_by == ("TEST-1",)
+
+
 def test_documents_name_themselves_by_their_place_in_the_folder(tmp_path: Path):
     write(tmp_path, "b/TEST-2.JSON", osv("TEST-2"))
     write(tmp_path, "a/TEST-1.json", osv("TEST-1"))

@@ -177,6 +177,16 @@ def test_null_lists_are_empty_and_ranges_may_be_missing():
     assert record.record.affected[0].ranges == ()
 
 
+def test_a_record_of_aliases_alone_is_read_for_its_links_and_its_rating():
+    record = converted(aliases=["GHSA-1"], affected=None, severity=[{"type": None, "score": "HIGH"}]).record
+    assert (record.aliases, record.affected, record.severity) == (("GHSA-1",), (), Severity.HIGH)
+
+
+def test_a_link_without_a_type_is_a_link():
+    links = converted(references=[{"type": None, "url": "https://example.invalid/1"}]).record.references
+    assert [(link.type, link.url) for link in links] == [("WEB", "https://example.invalid/1")]
+
+
 def test_a_withdrawn_record_may_name_no_package():
     record = converted(withdrawn="2026-02-01T00:00:00Z", affected=None).record
     assert (record.withdrawn, record.affected) == ("2026-02-01T00:00:00Z", ())
@@ -206,6 +216,11 @@ def test_times_are_kept_in_one_spelling(given_time, utc):
         ({}, ["https://github.com/vllm-project/vllm.git"], ("GitHub", "vllm")),
         ({}, [None, "https://example.invalid/x"], None),
         ({"purl": "vllm"}, [], None),
+        ({"ecosystem": "pypi", "name": "vLLM"}, [], ("PyPI", "vllm")),
+        ({"ecosystem": " PYPI:simple ", "name": "vllm"}, [], ("PyPI", "vllm")),
+        ({"name": "vllm"}, [], ("PyPI", "vllm")),
+        ({"name": "vllm", "purl": "vllm"}, [], ("PyPI", "vllm")),
+        ({"name": "vllm", "purl": "pkg:npm/vllm"}, [], ("npm", "vllm")),
     ],
 )
 def test_a_package_is_told_by_name_by_purl_or_by_repository(package, repositories, key):
@@ -229,6 +244,8 @@ def test_entries_of_other_ecosystems_are_counted_and_left_out():
         {"database_specific": {"cwe_ids": ["CWE-506"]}},
         {"summary": "Two releases published containing credential harvesting malware"},
         {"summary": "Malicious versions of the package on the index"},
+        {"summary": "A backdoored release was uploaded"},
+        {"summary": "Malicious package under the name of another"},
     ],
 )
 def test_a_malicious_release_is_recognised(changes):
@@ -243,6 +260,8 @@ def test_a_malicious_release_is_recognised(changes):
         "Denial of service through a Malicious Jinja Template",
         "Credentials leak via malicious URLs",
         "Malware scanner can be bypassed by crafted pickles",
+        "Arbitrary file write when installing a malicious wheel",
+        "Path traversal through malicious uploads",
     ],
 )
 def test_an_ordinary_defect_is_not_malware(summary):
