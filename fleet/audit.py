@@ -69,9 +69,8 @@ def extend(head: ChainHead, entries: Iterable[AuditEntry]) -> tuple[AuditEvent, 
     for entry in entries:
         sequence += 1
         current = event_hash(entry, sequence=sequence, previous=previous)
-        # The entry's fields are checked already, and a review of everything appends thousands.
         fields = {name: getattr(entry, name) for name in AuditEntry.model_fields}
-        events.append(AuditEvent.model_construct(**fields, sequence=sequence, previous=previous, hash=current))
+        events.append(AuditEvent(**fields, sequence=sequence, previous=previous, hash=current))
         previous = current
     return tuple(events)
 

@@ -23,7 +23,7 @@ SERVER_WRITTEN = ("generation", "creationTimestamp", "updateTimestamp", "managed
 """Fields of metadata that the server writes: a client may send back what it read."""
 ViewChoice = Annotated[
     Literal["full", "basic"],
-    Query(description="``basic`` leaves violations, residuals and proposals empty: a tenth of the size."),
+    Query(description="`basic` leaves out spec, pin, labels and what the review said: quick for thousands."),
 ]
 deployments = router("deployments")
 
@@ -31,10 +31,14 @@ deployments = router("deployments")
 @deployments.get("/deployments", response_model=DeploymentList, responses=reading(400))
 def list_deployments(house: Services, _actor: Reader, page: Paging, view: ViewChoice = "full") -> Response:
     """Every deployment by name, with what its last review said."""
-    views, has_more = page.cut(house.deployments.page(after=page.after, limit=page.limit))
+    if view == "basic":
+        views, has_more = page.cut(house.deployments.summaries(after=page.after, limit=page.limit))
+        documents = [_summary(item) for item in views]
+    else:
+        views, has_more = page.cut(house.deployments.page(after=page.after, limit=page.limit))
+        documents = [document_of(item) for item in views]
     token = page.token(views[-1].stored.name) if has_more else None
-    write = document_of if view == "full" else _basic
-    return answer(listing("Deployment", [write(item) for item in views], token))
+    return answer(listing("Deployment", documents, token))
 
 
 @deployments.get("/deployments/{name}", response_model=Deployment, responses=reading(404))
@@ -96,36 +100,47 @@ def _without_server_fields(document: Document) -> Document:
 
 def document_of(view: View) -> Document:
     """A deployment as it crosses the API."""
+    document = view.stored.document
+    return {**document, "metadata": {**document["metadata"], **_metadata(view)}, "status": _status(view)}
+
+
+def _summary(view: View) -> Document:
+    metadata = {"name": view.stored.name, **_metadata(view)}
+    kind = {"apiVersion": "enginehouse.dev/v1", "kind": "PinnedInferenceDeployment"}
+    return {**kind, "metadata": metadata, "status": _state(view)}
+
+
+def _metadata(view: View) -> dict[str, Any]:
     stored = view.stored
-    metadata = {
-        **stored.document["metadata"],
+    return {
         "generation": stored.generation,
         "creationTimestamp": stored.created,
         "updateTimestamp": stored.updated,
         "managedBy": stored.managed_by,
     }
-    return {**stored.document, "metadata": metadata, "status": _status(view)}
 
 
-def _basic(view: View) -> Document:
-    return document_of(View(view.stored, None))
-
-
-def _status(view: View) -> dict[str, Any]:
-    stored, review = view.stored, view.review
-    violations = review.violations if review else ()
+def _state(view: View) -> dict[str, Any]:
+    stored = view.stored
     return {
         "identity": stored.identity,
         "phase": stored.phase.value,
         "conditions": [condition.document() for condition in stored.conditions],
-        "violations": [item for item in violations if item["severity"] == "mandatory"],
-        "residuals": [item for item in violations if item["severity"] != "mandatory"],
-        "proposal": _proposal(view),
-        "noProposalReason": review.proposal_reason or None if review and not review.proposal else None,
         "endpoints": [
             {"address": item.address, "identity": item.identity, "draining": item.is_draining}
             for item in stored.endpoints
         ],
+    }
+
+
+def _status(view: View) -> dict[str, Any]:
+    review = view.review
+    violations = review.violations if review else ()
+    return _state(view) | {
+        "violations": [item for item in violations if item["severity"] == "mandatory"],
+        "residuals": [item for item in violations if item["severity"] != "mandatory"],
+        "proposal": _proposal(view),
+        "noProposalReason": review.proposal_reason or None if review and not review.proposal else None,
         "factsDigest": review.facts_digest if review else None,
     }
 

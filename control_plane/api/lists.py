@@ -18,7 +18,7 @@ class DeploymentList(_List):
     """A page of deployments."""
 
     kind: Literal["DeploymentList"]
-    items: tuple[shapes.Deployment, ...]
+    items: tuple[shapes.Deployment | shapes.DeploymentSummary, ...]
 
 
 class WaiverList(_List):

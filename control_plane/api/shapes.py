@@ -57,12 +57,18 @@ class Proposal(Value):
     reason: str
 
 
-class DeploymentStatus(Value):
-    """What the control plane says about a deployment."""
+class DeploymentState(Value):
+    """Where a deployment stands."""
 
     identity: str
     phase: str
     conditions: tuple[ConditionShape, ...]
+    endpoints: tuple[EndpointShape, ...]
+
+
+class DeploymentStatus(DeploymentState):
+    """What the control plane says about a deployment."""
+
     violations: tuple[Violation, ...]
     """Mandatory ones of the last review: an already stored deployment is not ended by them."""
     residuals: tuple[Violation, ...]
@@ -70,7 +76,6 @@ class DeploymentStatus(Value):
     proposal: Proposal | None
     noProposalReason: str | None
     """Why a refused deployment has no proposal."""
-    endpoints: tuple[EndpointShape, ...]
     factsDigest: str | None
     """The facts of the last review."""
 
@@ -84,6 +89,15 @@ class Deployment(Value):
     spec: Spec
     pin: PinRecord
     status: DeploymentStatus
+
+
+class DeploymentSummary(Value):
+    """A stored deployment in the basic view."""
+
+    apiVersion: ApiVersion
+    kind: Literal["PinnedInferenceDeployment"]
+    metadata: ObjectMeta
+    status: DeploymentState
 
 
 class DifferenceShape(Value):

@@ -25,8 +25,8 @@ class Deployments(Protocol):
         """One deployment, or ``None``."""
         ...
 
-    def page(self, *, after: str, limit: int) -> Sequence[StoredDeployment]:
-        """Deployments with names above ``after``, ascending."""
+    def page(self, *, after: str, limit: int, with_documents: bool = True) -> Sequence[StoredDeployment]:
+        """Deployments with names above ``after``, ascending; without documents these are empty, and it is quick."""
         ...
 
     def insert(self, deployment: StoredDeployment) -> None:

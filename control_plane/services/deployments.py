@@ -71,6 +71,12 @@ class DeploymentService:
         with self._store.read() as unit:
             return _views(unit, unit.deployments.page(after=after, limit=limit))
 
+    def summaries(self, *, after: str, limit: int) -> Sequence[View]:
+        """The same without documents and reviews."""
+        with self._store.read() as unit:
+            stored = unit.deployments.page(after=after, limit=limit, with_documents=False)
+            return [View(item, None) for item in stored]
+
     def put(
         self,
         manifest: AnyManifest,

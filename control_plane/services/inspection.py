@@ -151,14 +151,14 @@ def _kept_proposal(known: ReviewRecord | None, violations: Sequence[Document]) -
 
 
 def _transition(subject: ReviewSubject, condition: Condition, now: str) -> AuditEntry:
-    verb = "compliant" if condition.status is Truth.TRUE else "not-compliant"
     return AuditEntry(
         time=now,
         actor=_REVIEWER.name,
-        action=f"deployment.{verb}",
-        kind=Kind.DEPLOYMENT,
+        action="deployment.compliant" if condition.status is Truth.TRUE else "deployment.not-compliant",
+        kind=Kind.DEPLOYMENT.value,
         name=subject.name,
         reason=f"{condition.reason}: {condition.message}",
+        request_id=None,
         before=condition_digest(subject.compliant) if subject.compliant else None,
         after=condition_digest(condition),
     )
