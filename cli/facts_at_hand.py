@@ -9,6 +9,7 @@ import typer
 from cli.exits import UsageError
 from cli.output import tell
 from fleet.facts import AdvisoryData, Facts
+from fleet.policy import Policy
 
 DataOption = Annotated[
     list[Path] | None,
@@ -45,6 +46,21 @@ def advisory_data(folders: list[Path] | None) -> AdvisoryData:
         raise UsageError(str(error)) from None
     _tell_quarantined(data)
     return data
+
+
+def policy_of(environment: str, file: Path | None) -> Policy:
+    """The policy of an environment.
+
+    Raises:
+        UsageError: a file that can't be read, or an environment that the policy does not name.
+    """
+    from sources import policy_file
+    from sources.errors import SourceError
+
+    try:
+        return policy_file.policy_for(policy_file.read(file), environment)
+    except SourceError as error:
+        raise UsageError(str(error)) from None
 
 
 def facts(

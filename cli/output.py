@@ -31,7 +31,7 @@ def tell(message: str) -> None:
 def emit(data: object, *, output: Format, rows: Iterable[Row] = (), names: Iterable[str] = (), title: str = "") -> None:
     """Print data in the wished form; ``rows`` are what a table shows and ``names`` what ``-o name`` does."""
     if output is Format.JSON:
-        typer.echo(json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False))
+        typer.echo(_json(data))
     elif output is Format.YAML:
         typer.echo(_yaml(data), nl=False)
     elif output is Format.NAME:
@@ -58,6 +58,16 @@ def table(rows: Sequence[Row], *, title: str = "") -> None:
     for row in rows:
         grid.add_row(*(Text(_cell(value), style=_style(value)) for value in row.values()))
     console.print(grid)
+
+
+def _json(data: object) -> str:
+    """JSON that any reader takes: escaped where a name is not text (a folder of raw bytes)."""
+    text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return json.dumps(data, indent=2, allow_nan=False)
+    return text
 
 
 _STYLES = {

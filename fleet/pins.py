@@ -94,7 +94,7 @@ def engine_pins(data: AdvisoryData, package: str, policy: Policy) -> EnginePins:
         reason = f"unknown: {unknown}"
         return EnginePins(package, tuple(PathPin(path, Closed(reason), ()) for path in KNOWN_PATHS), None, reason)
     versions = published.ascending
-    pins = tuple(_path_pin(data, package, policy, versions, path) for path in _paths(data, package))
+    pins = tuple(_path_pin(data, package, policy, versions, path) for path in code_paths(data, package))
     recommended = newest_acceptable(data, package, policy, paths=None)
     reason = (
         "newest published version without a refusing record" if recommended else "every published version is refused"
@@ -111,7 +111,7 @@ def newest_acceptable(
     return next((name for name in names if not _is_refused(data, package, name, policy, paths)), None)
 
 
-def _paths(data: AdvisoryData, package: str) -> tuple[CodePath, ...]:
+def code_paths(data: AdvisoryData, package: str) -> tuple[CodePath, ...]:
     """The known paths and any further word that a label of this package uses."""
     labelled = {path for advisory in data.advisories_for(package) for path in advisory.paths(package)}
     return (*KNOWN_PATHS, *sorted(labelled - set(KNOWN_PATHS)))

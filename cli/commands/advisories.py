@@ -1,20 +1,24 @@
 """``enginehouse advisories``: is a version safe, from which version on is an engine, what is known."""
 
+import re
 from typing import Annotated
 
 import typer
 
 from cli.exits import Exit, UsageError
-from cli.facts_at_hand import DataOption, PolicyOption, advisory_data, where_from
+from cli.facts_at_hand import DataOption, PolicyOption, advisory_data, policy_of, where_from
 from cli.output import Format, Output, emit, table, tell
-from fleet.codepath import KNOWN_PATHS
+from fleet.codepath import CodePath
 from fleet.facts import AdvisoryData
 from fleet.matching import Match, Result
 from fleet.nearest import did_you_mean, nearest
-from fleet.pins import Closed, EnginePins, Floor, PathPin, engine_pins
+from fleet.pins import Closed, EnginePins, Floor, PathPin, code_paths, engine_pins
+from fleet.severity import Severity, highest
 from fleet.spec import EngineName
 from fleet.verdict import Verdict
 from fleet.verdict import check as check_version
+
+MAX_RELEASE_CHARACTERS = 200
 
 app = typer.Typer(no_args_is_help=True, help="Check a version, show pins, list advisories.")
 
@@ -36,8 +40,8 @@ def check(
     [dim]Example:[/dim] enginehouse advisories check sglang==0.5.9 --path multimodal -o json
     """
     package, version = _release(release)
-    _warn_of_unknown_paths(path or [])
     found = advisory_data(data)
+    _refuse_unknown_paths(path or [], code_paths(found, package))
     verdict = check_version(found, package, version, frozenset(path) if path else None)
     if output is Format.TABLE:
         table([_match_row(match) for match in verdict.matches], title=f"{package} {version}: {verdict.result}")
@@ -63,10 +67,8 @@ def pins(
 
     [dim]Example:[/dim] enginehouse advisories pins --engine vllm
     """
-    from sources import policy_file
-
+    rules = policy_of(environment, policy)
     found = advisory_data(data)
-    rules = policy_file.read(policy).policy_for(environment)
     packages = engine or [str(name) for name in EngineName]
     all_pins = [engine_pins(found, package, rules) for package in packages]
     emit(
@@ -97,7 +99,7 @@ def list_advisories(
             "id": advisory.id,
             "aliases": list(advisory.aliases),
             "packages": sorted(advisory.packages),
-            "severity": next(iter(sorted(filter(None, map(advisory.severity, advisory.packages)), key=str)), None),
+            "severity": _word(highest(map(advisory.severity, advisory.packages))),
             "withdrawn_by": list(advisory.withdrawn_by),
             "incomplete_fix_of": list(advisory.incomplete_fix_of),
         }
@@ -106,20 +108,28 @@ def list_advisories(
     emit({"advisories": rows, **_origin(found)}, output=output, rows=rows, names=[str(row["id"]) for row in rows])
 
 
+_NOT_ONE_RELEASE = re.compile(r"[=<>~!*,;\ud800-\udfff\x00-\x1f]")
+_EXTRAS = re.compile(r"\s*\[[^\[\]]*\]$")
+
+
 def _release(text: str) -> tuple[str, str]:
-    package, separator, version = text.partition("==")
-    if not (separator and package.strip() and version.strip()):
-        raise UsageError(f"'{text}' is not ENGINE==VERSION; write for example vllm==0.33.0")
-    return package.strip(), version.strip()
+    """The package, without extras, and the version."""
+    name, separator, rest = text.partition("==")
+    package, version = _EXTRAS.sub("", name.strip()), rest.strip()
+    if len(text) > MAX_RELEASE_CHARACTERS:
+        raise UsageError(f"'{text[:40]}…' is longer than {MAX_RELEASE_CHARACTERS} characters; not ENGINE==VERSION")
+    if not (separator and package and version) or _NOT_ONE_RELEASE.search(package + version):
+        raise UsageError(f"{text!a} is not ENGINE==VERSION; write for example vllm==0.33.0")
+    return package, version
 
 
-def _warn_of_unknown_paths(paths: list[str]) -> None:
+def _refuse_unknown_paths(paths: list[str], known: tuple[CodePath, ...]) -> None:
     for path in paths:
-        if path not in KNOWN_PATHS:
-            close = nearest(path, KNOWN_PATHS)
+        if path not in known:
+            close = nearest(path, known)
             raise UsageError(
                 f"--path {path}: not a known code path; {f'did you mean {close}?' if close else 'known: '}"
-                f"{'' if close else ', '.join(KNOWN_PATHS)}"
+                f"{'' if close else ', '.join(known)}"
             )
 
 
@@ -150,7 +160,7 @@ def _match_json(match: Match) -> dict[str, object]:
     return {
         "id": advisory.id,
         "aliases": list(advisory.aliases),
-        "severity": match.severity and str(match.severity),
+        "severity": _word(match.severity),
         "paths": sorted(match.paths),
         "result": str(match.result),
         "reason": match.reason,
@@ -163,6 +173,10 @@ def _match_json(match: Match) -> dict[str, object]:
         ],
         "references": [reference.url for record in advisory.records for reference in record.references],
     }
+
+
+def _word(severity: Severity | None) -> str | None:
+    return None if severity is None else str(severity)
 
 
 def _match_row(match: Match) -> dict[str, object]:

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
@@ -88,6 +90,38 @@ def test_a_bad_record_is_told_on_stderr_and_json_stays_json(data: Path) -> None:
     assert "quarantined" in result.stderr
 
 
+def test_extras_do_not_hide_a_package(data: Path) -> None:
+    answer = json.loads(run("advisories", "check", "vLLM[audio]==0.32.0", "--data", str(data), "-o", "json").stdout)
+    assert (answer["engine"], answer["verdict"]) == ("vLLM", "affected")
+
+
+def test_a_path_that_only_a_label_of_the_data_names_can_be_asked_for(data: Path) -> None:
+    (data / "labels.json").write_text(json.dumps({"labels": {"vllm/CVE-2026-1000": ["watermark"]}}))
+    asked = ("advisories", "check", "vllm==0.32.0", "--data", str(data), "-o", "json", "--path")
+    assert json.loads(run(*asked, "watermark").stdout)["verdict"] == "affected"
+    assert json.loads(run(*asked, "lora").stdout)["verdict"] == "not_affected"
+
+
+def test_json_is_json_for_a_folder_whose_name_is_not_text(data: Path, checkout: Path) -> None:
+    odd = data.parent / "d\udcff"
+    odd.mkdir()
+    (odd / "one.json").write_text(json.dumps(RECORD))
+    program = [sys.executable, "-c", "from cli.main import run; run()", "advisories", "check", "vllm==0.32.0"]
+    found = subprocess.run([*program, "--data", str(odd), "-o", "json"], capture_output=True, cwd=checkout, check=True)
+    assert json.loads(found.stdout.decode("utf-8"))["verdict"] == "affected"
+
+
+def test_the_list_shows_the_highest_rating_of_a_record_about_two_packages(data: Path) -> None:
+    entry = RECORD["affected"][0]
+    rated = [
+        entry | {"package": {"ecosystem": "PyPI", "name": name}, "database_specific": {"severity": word}}
+        for name, word in (("vllm", "LOW"), ("torch", "MODERATE"))
+    ]
+    (data / "one.json").write_text(json.dumps(RECORD | {"severity": [], "affected": rated}))
+    listed = json.loads(run("advisories", "list", "--data", str(data), "-o", "json").stdout)["advisories"]
+    assert [row["severity"] for row in listed] == ["medium"]
+
+
 def test_pins_give_floors_and_a_recommendation(data: Path) -> None:
     result = run("advisories", "pins", "--engine", "vllm", "--data", str(data), "-o", "json")
     engine = json.loads(result.stdout)["engines"][0]
@@ -101,6 +135,15 @@ def test_pins_give_floors_and_a_recommendation(data: Path) -> None:
     ("arguments", "message"),
     [
         (("advisories", "check", "vllm"), "'vllm' is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm==  "), "'vllm==  ' is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm==0.33.0==1"), "is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm===0.33.0"), "is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm==0.33.*"), "is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm>=0.3,==0.33.0"), "is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm==0.33.0\udcff"), "is not ENGINE==VERSION"),
+        (("advisories", "check", "vllm==" + "9" * 5000), "is longer than 200 characters"),
+        (("advisories", "pins", "--env", "prd"), "did you mean 'prod'?"),
+        (("advisories", "pins", "--policy", "nowhere.yaml"), "nowhere.yaml"),
         (("advisories", "check", "vllm==0.33.0", "--path", "multimodl"), "did you mean multimodal?"),
         (("advisories", "check", "vllm==0.33.0", "--data", "nowhere"), "nowhere"),
         (("review", "nowhere.yaml"), "nowhere.yaml"),
