@@ -142,11 +142,21 @@ def _unranged_answer(entry: AffectedPackage, version: Version) -> Answer:
         return Answer(Result.UNKNOWN, f"the record gives {kind}")
     if entry.is_partial:
         return Answer(Result.UNKNOWN, "only an excerpt of the record is known; other versions may be affected")
+    if _lists_lines(entry, version):
+        return Answer(Result.UNKNOWN, f"the record lists release lines, and {version} is in one of them")
     ends = {EventKind.FIXED, EventKind.LAST_AFFECTED, EventKind.LIMIT}
     is_open = any(all(event.kind not in ends for event in item.events) for item in entry.ranges)
     if is_open and (not entry.listed or version > max(entry.listed)):
         return Answer(Result.UNKNOWN, "above the listed versions, and the commit range has no end")
     return Answer(Result.NOT_AFFECTED, "not among the listed versions")
+
+
+def _lists_lines(entry: AffectedPackage, version: Version) -> bool:
+    """Whether a list of shorter numbers (``0.1``, ``0.2``) may mean every release that starts with one of them."""
+    lines = {listed.release for listed in map(parse_version, entry.versions) if listed is not None}
+    if len(lines) < 2 or any(len(line) >= len(version.release) for line in lines):
+        return False
+    return any(version.release[: len(line)] == line for line in lines)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,9 +52,11 @@ def shown(raw: str) -> str:
     return plain if _PLAIN_NUMBER.fullmatch(plain) else str(parse_version(raw))
 
 
-@lru_cache(maxsize=65536)
 def public(version: Version) -> Version:
-    """The version without its local part: what bounds are compared with."""
+    """The version without its local part: what bounds are compared with.
+
+    Not remembered by version: 0.28 equals 0.28.0, so a memory would answer one in the spelling of the other.
+    """
     return Version(version.public) if version.local else version
 
 

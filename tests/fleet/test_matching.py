@@ -192,6 +192,15 @@ def test_an_enumerated_version_counts_without_a_range_and_outside_one() -> None:
     assert judge("0.20.0", outside).result is Result.AFFECTED
 
 
+def test_a_list_of_release_lines_does_not_clear_the_releases_in_them() -> None:
+    lines = Source(versions=("0.1", "0.2", "0.28"))
+    assert judge("0.28.0", lines).result is Result.AFFECTED
+    assert judge("0.28.1", lines).result is Result.UNKNOWN
+    assert judge("0.28.1rc1", lines).result is Result.UNKNOWN
+    assert judge("0.29.0", lines).result is Result.NOT_AFFECTED
+    assert judge("0.28.1", Source(versions=("0.1", "0.28", "0.28.0"))).result is Result.NOT_AFFECTED
+
+
 def test_spellings_of_a_listed_version_are_compared_as_versions() -> None:
     assert judge("5.0.0b2", Source(versions=("5.0.0-beta.2",))).result is Result.AFFECTED
     assert judge("2022.12.7", Source(versions=("2022.12.07",))).result is Result.AFFECTED

@@ -45,6 +45,11 @@ def test_development_builds_are_not_in_the_order_to_choose_in() -> None:
     assert listed.has(Version("1.1.dev3"))
 
 
+def test_the_public_part_keeps_its_own_spelling() -> None:
+    spellings = ("0.28", "0.28.0", "0.28+cpu", "0.28.0+cpu")
+    assert [str(public(Version(raw))) for raw in spellings] == ["0.28", "0.28.0", "0.28", "0.28.0"]
+
+
 def test_version_0_18_10_is_above_0_18_2() -> None:
     low, high = parse_version("0.18.2"), parse_version("0.18.10")
     assert low is not None
