@@ -59,13 +59,14 @@ def measure(count: int, identities: int) -> dict[str, Any]:
             ) as client,
         ):
             _wait(lambda: len(_with_status(client, "True")) == count)
+            known = _head(client)
             started = time.monotonic()
             _drop(folder / "advisories" / "exercise.json")
             refused = _wait(lambda: _is_refused(client)) - started
             # One look per try, so that looking does not slow down what is looked at.
             _wait(lambda: _first(client) == "False")
             marked = _wait(lambda: len(_with_status(client, "False")) == count) - started
-            logged = _wait(lambda: _events(client) >= count) - started
+            logged = _wait(lambda: _events(client, known) >= count) - started
     return {
         "deployments": count,
         "identities": identities,
@@ -153,7 +154,7 @@ def _wait(holds: Any) -> float:  # noqa: ANN401 - any question without arguments
     while not holds():
         if time.monotonic() > deadline:
             raise SystemExit(f"not reached within {PATIENCE_SECONDS} s")
-        time.sleep(0.01)
+        time.sleep(0.025)
     return time.monotonic()
 
 
@@ -188,8 +189,13 @@ def _first(client: httpx2.Client) -> str:
     return _status(client.get("/v1/deployments", params={"page_size": 1, "view": "basic"}).json()["items"][0])
 
 
-def _events(client: httpx2.Client) -> int:
-    return sum(item["action"] == "deployment.not-compliant" for item in _pages(client, "/v1/audit-events"))
+def _head(client: httpx2.Client) -> str:
+    return str(client.get("/v1/audit-events:head").json()["sequence"])
+
+
+def _events(client: httpx2.Client, known: str) -> int:
+    events = _pages(client, "/v1/audit-events", after=known)
+    return sum(item["action"] == "deployment.not-compliant" for item in events)
 
 
 if __name__ == "__main__":

@@ -34,6 +34,7 @@ from control_plane.services.reconciliation import Reconciler
 from control_plane.services.snapshots import SnapshotService
 from control_plane.services.tokens import TokenService
 from control_plane.settings import Settings
+from control_plane.web import application as web
 from engines import catalogue as engine_catalogue
 from fleet.engine import EngineCatalogue
 from fleet.facts import AdvisoryData
@@ -43,6 +44,8 @@ from sources.errors import SourceError
 
 REVIEW_SECONDS = 0.1
 """How often it is asked whether the facts changed: a comparison in memory, unless they did."""
+PROPOSE_SECONDS = 0.25
+"""The pause between two rounds of proposals: requests and reviews come first."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +116,7 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
         (
             Loop("sync-advisories", sync.look, settings.watch_seconds),
             Loop("review-everything", watch.look, REVIEW_SECONDS),
-            Loop("propose", house.proposals.work, REVIEW_SECONDS),
+            Loop("propose", house.proposals.work, PROPOSE_SECONDS),
             Loop("reconcile", house.reconciler.look, settings.reconcile_seconds),
         )
     )
@@ -130,6 +133,7 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
         store.close()
 
     app = application(house, lifespan)
+    web.install(app, house, clock)
     return Assembly(app, house, meter, store, sync, watch, loops, stopping)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import Header
+from fastapi import Header, Query
 from starlette.responses import Response
 
 from control_plane.api.answers import answer
@@ -11,12 +11,14 @@ from control_plane.api.etags import matches_any
 from control_plane.api.lists import AuditEventList, FactsBundle
 from control_plane.api.paging import Paging, listing
 from control_plane.api.routing import reading, router
+from control_plane.api.shapes import LargestInteger
 from control_plane.errors import BadRequest
 from fleet.audit import ChainHead
 from fleet.facts import Facts
 
 facts = router("facts")
 audit_events = router("audit-events")
+After = Annotated[int, Query(ge=0, le=LargestInteger, description="Events above this sequence: what is new.")]
 IfNoneMatch = Annotated[str | None, Header(description="ETags that the client has.")]
 
 
@@ -53,11 +55,11 @@ def get_audit_head(house: Services, _actor: Reader) -> Response:
 
 
 @audit_events.get("/audit-events", response_model=AuditEventList, responses=reading(400))
-def list_audit_events(house: Services, _actor: Reader, page: Paging) -> Response:
+def list_audit_events(house: Services, _actor: Reader, page: Paging, after: After = 0) -> Response:
     """The log in order: with every page and ``head`` the whole chain can be checked by whoever reads it."""
     if page.after and not page.after.isdecimal():
         raise BadRequest("page_token can't be read; send next_page_token of the page before, unchanged")
-    events, head = house.audit.page(after=int(page.after or 0), limit=page.limit)
+    events, head = house.audit.page(after=int(page.after or after), limit=page.limit)
     shown, has_more = page.cut(events)
     token = page.token(str(shown[-1].sequence)) if has_more else None
     documents = [event.model_dump(mode="json") for event in shown]

@@ -82,6 +82,8 @@ def test_the_api_gives_everything_for_a_check_from_outside(world):
     stated = ChainHead.model_validate(world.get("/v1/audit-events:head").json())
     assert page["head"] == stated.model_dump()
     assert cut_off(head_of(events), stated) is None
+    newer = world.get("/v1/audit-events", params={"after": stated.sequence - 1}).json()["items"]
+    assert [item["sequence"] for item in newer] == [stated.sequence]
     created = next(event for event in events if event.name == "b")
     assert (created.action, created.before, created.actor) == ("deployment.create", None, "test-operator")
     assert created.after.startswith("sha256:")
