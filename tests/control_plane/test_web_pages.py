@@ -258,7 +258,9 @@ def test_the_overview_says_of_each_deployment_whether_the_rules_accept_it(world)
     assert "2 deployments 1 compliant 1 refused 0 running" in words
     assert "older example/model vllm 0.32.0 Starting refused vllm 0.33.0" in words
     refused = Page(sign_in(world).get("/?show=refused").text)
-    assert [tag["href"] for tag in refused.of("a") if "/deployments/" in (tag["href"] or "")][0] == "/deployments/older"
+    assert (
+        next(tag["href"] for tag in refused.of("a") if "/deployments/" in (tag["href"] or "")) == "/deployments/older"
+    )
     assert "/deployments/fine" not in str(refused.tags)
 
 
