@@ -95,7 +95,7 @@ def match(advisory: Advisory, package: str, version: Version | None, raw: str) -
 
 
 def named_fixes(records: Iterable[Record], package: str) -> dict[Version, str]:
-    """Versions that any of the records names as fixed for a package, ascending, with their spelling."""
+    """Versions that any of the records names as fixed for a package, ascending, with their shortest spelling."""
     events = (
         event
         for record in records
@@ -106,7 +106,7 @@ def named_fixes(records: Iterable[Record], package: str) -> dict[Version, str]:
         if event.kind is EventKind.FIXED
     )
     parsed = {(version, shown(event.version)) for event in events if (version := parse_version(event.version))}
-    return dict(sorted(parsed))
+    return dict(sorted(parsed, key=lambda item: (item[0], -len(item[1]))))
 
 
 def _record_answer(record: Record, package: str, version: Version | None, raw: str, fixes: Sequence[Version]) -> Answer:

@@ -323,6 +323,8 @@ def test_a_fixed_version_is_shown_once_and_a_release_number_keeps_its_zeros() ->
     first = Source("GHSA-f", (a_range(("introduced", "0"), ("fixed", "v2.0")),), aliases=("CVE-2026-1",))
     second = Source("CVE-2026-1", (a_range(("introduced", "0"), ("fixed", "2.0")),))
     assert judge("1.0", first, second).fixed == ("2.0",)
+    third = Source("CVE-2026-1", (a_range(("introduced", "0"), ("fixed", "2.0.0.0")),))
+    assert judge("1.0", first, third).fixed == ("2.0",)
     assert judge("1.0", Source(ranges=(a_range(("introduced", "0"), ("fixed", "2.6.0-NA")),))).fixed == ()
     assert judge("1.0", Source(ranges=(a_range(("introduced", "0"), ("fixed", "1.3.0 rc17")),))).fixed == ("1.3.0rc17",)
 
