@@ -14,7 +14,7 @@ from packaging.version import Version
 from fleet.codepath import CodePath
 from fleet.severity import Severity, highest
 from fleet.value import Value
-from fleet.versions import parse_version, public
+from fleet.versions import parse_public
 
 RangeType = Literal["ECOSYSTEM", "SEMVER", "GIT"]
 PACKAGE_ECOSYSTEMS = frozenset({"PyPI", "NVIDIA", "GitHub"})
@@ -59,7 +59,7 @@ class AffectedPackage(Value):
     @cached_property
     def listed(self) -> frozenset[Version]:
         """The enumerated versions that can be compared, without their local parts."""
-        return frozenset(public(version) for version in map(parse_version, self.versions) if version is not None)
+        return frozenset(version for version in map(parse_public, self.versions) if version is not None)
 
 
 class Reference(Value):

@@ -14,7 +14,7 @@ from packaging.version import Version
 from fleet.advisory import Advisory, AffectedPackage, AffectedRange, Event, EventKind, Record
 from fleet.codepath import CodePath
 from fleet.severity import Severity, sorting_rank
-from fleet.versions import is_unreleased_build, parse_version, public, shown
+from fleet.versions import is_unreleased_build, parse_public, parse_version, public, shown
 
 
 class Result(StrEnum):
@@ -212,10 +212,7 @@ def _is_open_bound(event: Event) -> bool:
 
 
 def _bound(event: Event) -> Version | None:
-    if _is_open_bound(event):
-        return None
-    version = parse_version(event.version)
-    return None if version is None else public(version)
+    return None if _is_open_bound(event) else parse_public(event.version)
 
 
 def _intervals(bounds: Sequence[tuple[EventKind, Version | None]]) -> tuple[_Interval, ...]:

@@ -46,6 +46,14 @@ def parse_version(raw: str) -> Version | None:
         return None
 
 
+@lru_cache(maxsize=65536)
+def parse_public(raw: str) -> Version | None:
+    """The public part of the version that a spelling means, or ``None`` when it is not a version."""
+    version = parse_version(raw)
+    return None if version is None else public(version)
+
+
+@lru_cache(maxsize=65536)
 def shown(raw: str) -> str:
     """A spelling that `parse_version` reads, for people: a release number keeps its zeros (``26.06``)."""
     plain = _PREFIX.sub("", raw.strip())
