@@ -167,8 +167,7 @@ def _versions(manifest: Manifest, name: EngineName, facts: Facts, catalogue: Eng
     if engine is not None and engine.version is not None:
         return (engine.version,)
     published = facts.data.published_versions(catalogue.package(name))
-    ascending = published.ascending if published else ()
-    newest_first = sorted(ascending, key=lambda version: (is_final(version), version), reverse=True)
+    newest_first = published.newest_first if published else ()
     finals = [version for version in newest_first if is_final(version)][:MAX_VERSIONS_PER_ENGINE]
     newer_than_finals = [
         version for version in newest_first if not is_final(version) and version > max(finals, default=version)

@@ -73,6 +73,14 @@ def test_a_pre_release_is_taken_only_where_the_manifest_names_its_engine(workloa
     assert named.chosen is None or named.chosen.engine is EngineName.TENSORRT_LLM
 
 
+def test_a_development_build_is_never_taken() -> None:
+    listed = {**FACTS.data.published, "vllm": ("0.33.1.dev7", "0.30.0")}
+    facts = FACTS.model_copy(update={"data": FACTS.data.model_copy(update={"published": listed})})
+    choice = choose(written(engine={"name": "vllm"}), facts, CATALOGUE)
+    assert choice.chosen is None
+    assert "0.33.1.dev7" not in {rejection.version for rejection in choice.rejections}
+
+
 def test_a_version_that_was_never_published_is_rejected_with_its_neighbours() -> None:
     choice = choose(written(engine={"name": "vllm", "version": "0.18.2"}), FACTS, CATALOGUE)
     assert choice.chosen is None
