@@ -3,6 +3,13 @@
 import json
 from collections.abc import Mapping
 
+MAX_PARTS = 50_000
+"""Objects, lists and members of objects in one body. Millions of them fit into 8 MiB and would take seconds to read,
+and nobody else's request is decided about meanwhile."""
+MAX_TEXTS = 200_000
+MAX_ITEMS = 1_000_000
+"""Items of lists and members of objects; a prompt may be given as a list of token ids."""
+
 
 class BadDocument(ValueError):
     """The body is not one JSON object; the message says why without quoting it."""
@@ -14,6 +21,7 @@ def parse_document(body: bytes) -> Mapping[str, object]:
     A member that is named twice is refused: parsers differ on which one counts, so the model that was allowed need not
     be the one that an engine reads.
     """
+    _refuse_costly(body)
     try:
         document = json.loads(body.decode(), object_pairs_hook=_unique_members, parse_constant=_no_constant)
     except BadDocument:
@@ -29,6 +37,25 @@ def parse_document(body: bytes) -> Mapping[str, object]:
     if not isinstance(document, dict):
         raise BadDocument("it must be a JSON object")
     return document
+
+
+def _refuse_costly(body: bytes) -> None:
+    """Refuse what would take long to read, in a time that the size of the body bounds."""
+    if _parts(body) <= MAX_PARTS and body.count(b",") <= MAX_ITEMS:
+        return
+    # Most of it may stand in texts: without escapes, every second piece between quotes is outside of them.
+    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"")
+    if unescaped.count(b'"') > 2 * MAX_TEXTS:
+        raise BadDocument(f"it has more than {MAX_TEXTS} texts")
+    outside = b"".join(unescaped.split(b'"')[::2])
+    if _parts(outside) > MAX_PARTS:
+        raise BadDocument(f"it has more than {MAX_PARTS} objects, lists and members")
+    if outside.count(b",") > MAX_ITEMS:
+        raise BadDocument(f"its lists have more than {MAX_ITEMS} items")
+
+
+def _parts(body: bytes) -> int:
+    return sum(map(body.count, (b"{", b"[", b":")))
 
 
 def _unique_members(pairs: list[tuple[str, object]]) -> dict[str, object]:

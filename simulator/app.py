@@ -1,5 +1,6 @@
 """The HTTP side of a simulated engine as an ASGI application."""
 
+import asyncio
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping
@@ -9,7 +10,7 @@ from simulator.api_errors import ApiError
 from simulator.dialects import metrics_for, wire_for
 from simulator.engine_state import state_of
 from simulator.generation import Generation
-from simulator.generation_request import Endpoint, read_request
+from simulator.generation_request import Endpoint, GenerationRequest, read_request
 from simulator.http_messages import BodyTooLargeError, Receive, Reply, Request, Scope, Send, send_reply
 from simulator.identifiers import fresh_id
 from simulator.metrics_book import HttpExchange
@@ -21,6 +22,8 @@ from simulator.sse import DONE, event, json_bytes, with_keep_alive
 from simulator.tokens import pieces_of, token_ids
 
 Handler = Callable[[Request], Awaitable[Reply]]
+
+QUICKLY_READ_BYTES = 256 * 1024
 
 _SILENT = frozenset({"/metrics", "/health", "/load", "/ping", "/version"})
 """Paths that the engine does not count in its own HTTP metrics."""
@@ -75,7 +78,7 @@ class EngineApp:
 
     async def _generate(self, request: Request, endpoint: Endpoint, send: Send) -> tuple[int, int]:
         try:
-            wanted = read_request(read_body(await request.body()), endpoint, self.settings)
+            wanted = await self._read(await request.body(), endpoint)
         except (ApiError, BodyTooLargeError) as error:
             reply = self._refusal(error)
             return reply.status, await send_reply(self._with_headers(request, reply), send)
@@ -96,6 +99,12 @@ class EngineApp:
                 return 200, await send_reply(self._with_headers(request, reply), send)
         finally:
             self.runtime.abort(ticket)
+
+    async def _read(self, raw: bytes, endpoint: Endpoint) -> GenerationRequest:
+        """The request; a long one is read beside the others, which go on meanwhile."""
+        if len(raw) <= QUICKLY_READ_BYTES:
+            return read_request(read_body(raw), endpoint, self.settings)
+        return await asyncio.to_thread(lambda: read_request(read_body(raw), endpoint, self.settings))
 
     def _refusal(self, error: ApiError | BodyTooLargeError | EngineBusyError, *, in_stream: bool = False) -> Reply:
         if isinstance(error, BodyTooLargeError):

@@ -101,14 +101,15 @@ def _model(body: Body, settings: EngineSettings) -> str:
 
 
 def _prompts(body: Body, endpoint: Endpoint, settings: EngineSettings) -> tuple[Prompt, ...]:
+    limit = settings.limits.max_model_len
     if endpoint is Endpoint.CHAT:
         text, images = chat_text(body.items("messages"), body.items("tools"))
         _check_images(images, settings.api)
-        prompts: tuple[Prompt, ...] = (_from_text(text),)
+        prompts: tuple[Prompt, ...] = (_from_text(text, limit),)
     else:
-        prompts = _completion_prompts(body.fields["prompt"])
+        prompts = _completion_prompts(body.fields["prompt"], limit)
     longest = max(len(prompt.tokens) for prompt in prompts)
-    if longest >= settings.limits.max_model_len:
+    if longest >= limit:
         raise _too_long(longest, settings)
     return prompts
 
@@ -126,12 +127,12 @@ def _check_images(images: int, api: ApiSettings) -> None:
         )
 
 
-def _completion_prompts(given: object) -> tuple[Prompt, ...]:
+def _completion_prompts(given: object, limit: int) -> tuple[Prompt, ...]:
     several = given if isinstance(given, list) and given and not isinstance(given[0], int) else [given]
     prompts: list[Prompt] = []
     for one in several:
         if isinstance(one, str):
-            prompts.append(_from_text(one))
+            prompts.append(_from_text(one, limit))
         elif isinstance(one, list) and one and all(isinstance(token, int) and 0 <= token < 1 << 32 for token in one):
             prompts.append(Prompt("", tuple(one)))
         else:
@@ -139,8 +140,9 @@ def _completion_prompts(given: object) -> tuple[Prompt, ...]:
     return tuple(prompts)
 
 
-def _from_text(text: str) -> Prompt:
-    return Prompt(text, token_ids(pieces_of(text)) or (0,))
+def _from_text(text: str, limit: int) -> Prompt:
+    """The prompt; one beyond the limit is read just far enough to refuse it."""
+    return Prompt(text, token_ids(pieces_of(text, limit + 1)) or (0,))
 
 
 def _too_long(tokens: int, settings: EngineSettings) -> ApiError:

@@ -3,13 +3,14 @@
 import re
 import zlib
 from collections.abc import Iterable
+from itertools import islice
 
 _PIECE = re.compile(r" ?[^\W\d_]{1,4}| ?\d{1,2}| +(?= )|[\s\S]")
 
 
-def pieces_of(text: str) -> tuple[str, ...]:
-    """Split a text into pieces; joined they are the text."""
-    return tuple(_PIECE.findall(text))
+def pieces_of(text: str, at_most: int | None = None) -> tuple[str, ...]:
+    """Split a text into pieces; joined they are the text. With ``at_most`` the text is read no further than that."""
+    return tuple(found.group() for found in islice(_PIECE.finditer(text), at_most))
 
 
 def token_id(piece: str) -> int:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gateway.decision import Allowed, Answered, DecisionCore, Request
 from gateway.index import index_of, is_socket_address
 from gateway.refusals import Reason, Refused
+from gateway.request_document import MAX_ITEMS, MAX_PARTS, MAX_TEXTS, BadDocument, parse_document
 
 CHAT = "/v1/chat/completions"
 JSON = st.recursive(
@@ -210,3 +211,47 @@ def test_endpoints_that_envoy_could_not_read_are_left_out_and_named(world):
 @pytest.mark.parametrize("address", ["", ":1", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "::1:80", "[1.2.3.4]:80", "a:1"])
 def test_what_is_no_socket_address_is_known(address):
     assert not is_socket_address(address)
+
+
+COSTLY = {
+    "lists": "[]",
+    "objects": "{}",
+    "objects with a member": '{"a":1}',
+    "nested lists": "[[]]",
+    "lists between texts with quotes": r'"\\\"",[]',
+}
+
+
+@pytest.mark.parametrize("part", COSTLY.values(), ids=COSTLY)
+def test_a_body_of_very_many_parts_is_refused_before_it_is_read(part, monkeypatch):
+    monkeypatch.setattr("gateway.request_document.json.loads", _never)
+    body = b'{"model":"m","a":[' + b",".join([part.encode()] * (MAX_PARTS + 1)) + b"]}"
+    with pytest.raises(BadDocument, match=f"more than {MAX_PARTS} objects"):
+        parse_document(body)
+
+
+def test_a_list_of_very_many_texts_is_refused_before_it_is_read(monkeypatch):
+    monkeypatch.setattr("gateway.request_document.json.loads", _never)
+    with pytest.raises(BadDocument, match=f"more than {MAX_TEXTS} texts"):
+        parse_document(b'{"a":[' + b",".join([b'""'] * (MAX_ITEMS + 2)) + b"]}")
+
+
+def test_a_list_of_very_many_items_is_refused_before_it_is_read(monkeypatch):
+    monkeypatch.setattr("gateway.request_document.json.loads", _never)
+    with pytest.raises(BadDocument, match=f"more than {MAX_ITEMS} items"):
+        parse_document(b'{"model":"m","prompt":[' + b",".join([b"1"] * (MAX_ITEMS + 2)) + b"]}")
+
+
+def _never(*_arguments, **_names):
+    raise AssertionError("it was read")
+
+
+@given(texts=st.lists(st.text(alphabet='{[:,"\\ a', max_size=40), max_size=5))
+def test_signs_inside_a_text_do_not_count(texts):
+    document = {"model": "m", "prompt": [text * (MAX_PARTS // (1 + len(text))) for text in texts]}
+    assert parse_document(json.dumps(document).encode()) == document
+
+
+def test_a_long_prompt_of_code_is_read():
+    document = {"model": "m", "prompt": 'if (a[0] == {"b": 1}) { c(d, "\\\\"); }\n' * 100_000}
+    assert parse_document(json.dumps(document).encode()) == document

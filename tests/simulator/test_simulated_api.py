@@ -4,7 +4,10 @@ import asyncio
 import json
 import re
 
+import httpx2
 import pytest
+
+from simulator.tokens import pieces_of
 
 VLLM = "vllm serve model/tiny --served-model-name tiny --max-model-len 4096"
 PROMPT = "Please read this long introduction before you answer the question of the fleet. " * 12
@@ -326,3 +329,29 @@ async def test_images_are_taken_up_to_the_limit(start_engine):
     assert answers[2].json()["error"]["param"] == "image"
     tokens = [answer.json()["usage"]["prompt_tokens"] for answer in answers[:2]]
     assert tokens[1] - tokens[0] == 64
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    "fields",
+    [{"messages": [{"role": "user", "content": "x " * 3_500_000}]}, {"prompt": ["x " * 5_000] * 300}],
+    ids=["chat", "completion"],
+)
+async def test_a_prompt_of_megabytes_does_not_keep_others_waiting(start_engine, fields):
+    """Health is asked for while it is read: a control plane would take a silent engine out of service."""
+    engine = await start_engine()
+    path = "/v1/chat/completions" if "messages" in fields else "/v1/completions"
+    sending = asyncio.create_task(engine.client.post(path, json={"model": "tiny", "max_tokens": 1, **fields}))
+    slowest = 0.0
+    clock = asyncio.get_running_loop().time
+    async with httpx2.AsyncClient(base_url=str(engine.client.base_url), verify=False, timeout=20) as other:
+        while not sending.done():
+            asked = clock()
+            assert (await other.get("/health")).status_code == 200
+            slowest = max(slowest, clock() - asked)
+    assert slowest < 2.0
+    await sending
+
+
+def test_a_prompt_beyond_the_limit_is_read_no_further_than_that():
+    assert pieces_of("x " * 10_000_000, 5) == ("x", " x", " x", " x", " x")
