@@ -8,6 +8,7 @@ import typer
 
 from cli.exits import CommandError, Exit
 from cli.lazy import Lazy, LazyGroup
+from cli.output import silence, tell
 
 TRY = "Try it"
 REVIEW = "Decide (no server needed)"
@@ -69,15 +70,35 @@ def main(
 
 def run() -> None:
     """Run the command and end with one of the exit codes; a broken pipe and Ctrl-C end quietly."""
+    _open_missing_streams()
     try:
-        app()
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
     except CommandError as error:
-        typer.echo(f"error: {error}", err=True)
+        tell(f"error: {error}")
         sys.exit(int(error.code))
     except BrokenPipeError:
         # The reader (head, less) has gone: leave nothing for the interpreter to flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        silence(sys.stdout)
+        sys.exit(int(Exit.FAILED))
+    except OSError as error:
+        tell(f"error: {error.filename or 'the output'} can't be written or read: {error.strerror or error}")
+        silence(sys.stdout)
         sys.exit(int(Exit.FAILED))
     except KeyboardInterrupt:
-        typer.echo("interrupted", err=True)
+        tell("interrupted")
         sys.exit(130)
+
+
+def _open_missing_streams() -> None:
+    """Let closed standard streams lead nowhere: else the first file that is opened would take their place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number, which is this one
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)

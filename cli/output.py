@@ -1,10 +1,11 @@
 """What commands print: tables for people, JSON, YAML and names for scripts. Data to stdout, talk to stderr."""
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -24,8 +25,18 @@ Output = Annotated[Format, typer.Option("--output", "-o", help="How to print: fo
 
 
 def tell(message: str) -> None:
-    """Say something to a person, on stderr."""
-    typer.echo(message, err=True)
+    """Say something to a person, on stderr; where that can't be written, the work goes on without words."""
+    try:
+        typer.echo(message, err=True)
+    except OSError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Let a stream that can't be written lead nowhere: the interpreter flushes what is left of it at its end."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def emit(data: object, *, output: Format, rows: Iterable[Row] = (), names: Iterable[str] = (), title: str = "") -> None:

@@ -38,7 +38,15 @@ def profile(server: str | None, token: str | None, name: str | None = None) -> P
         )
     if not url.startswith(("http://", "https://")):
         raise UsageError(f"--server '{url}' is not a URL; write for example http://127.0.0.1:8080")
-    return Profile(url.rstrip("/"), token or os.environ.get("ENGINEHOUSE_TOKEN") or stored.get("token"))
+    return Profile(url.rstrip("/"), _usable(token or os.environ.get("ENGINEHOUSE_TOKEN") or stored.get("token")))
+
+
+def _usable(token: str | None) -> str | None:
+    """A token as a header can carry it; one from a file may end with a line break."""
+    stripped = (token or "").strip()
+    if not (stripped.isascii() and stripped.isprintable()):
+        raise UsageError("the token holds signs that no token has, such as a line break; give it as it was shown")
+    return stripped or None
 
 
 def _local_fleet() -> dict[str, str]:
@@ -69,8 +77,10 @@ def _stored(path: Path, name: str | None) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} can't be read: {error}") from None
     profiles = document.get("profiles", {})
+    if not (isinstance(profiles, dict) and all(isinstance(entry, dict) for entry in profiles.values())):
+        raise UsageError(f"{path}: 'profiles' holds no tables; write [profiles.NAME] with server and token below it")
     chosen = name or os.environ.get("ENGINEHOUSE_PROFILE") or document.get("profile", "default")
-    found = profiles.get(chosen)
+    found = profiles.get(str(chosen))
     if found is None and name is not None:
         raise UsageError(f"--profile {name} is not in {path}; it has {', '.join(profiles) or 'none'}")
     return {key: str(value) for key, value in (found or {}).items()}

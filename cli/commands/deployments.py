@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption
+from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption, member
 from cli.exits import CommandError, Exit, UsageError
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, table, tell
@@ -38,7 +38,7 @@ def get(
     output: Output = Format.TABLE,
 ) -> None:
     """Show one deployment with its conditions, residuals and proposal."""
-    item = Api.connect(server, token, profile).get(f"/v1/deployments/{name}")
+    item = Api.connect(server, token, profile).get(member("deployments", name))
     emit(item, output=output, rows=[_row(item)], names=[_name(item)])
     if output is Format.TABLE:
         status = item.get("status") or {}
@@ -60,7 +60,7 @@ def apply(
     api = Api.connect(server, token, profile)
     applied = []
     for manifest in [_pinned(path) for path in files]:
-        path = f"/v1/deployments/{manifest.name}"
+        path = member("deployments", manifest.name)
         found = api.find(path)
         body = manifest.model_dump(mode="json", exclude_none=True)
         applied.append(api.put(path, body, etag=found[1] if found else None, dry_run=dry_run))
@@ -72,7 +72,7 @@ def diff(files: Files, server: ServerOption = None, token: TokenOption = None, p
     """Show what 'apply' would change; exit 0 with or without a difference."""
     api = Api.connect(server, token, profile)
     for manifest in [_pinned(path) for path in files]:
-        found = api.find(f"/v1/deployments/{manifest.name}")
+        found = api.find(member("deployments", manifest.name))
         before = _lines(found[0]) if found else []
         after = _lines(manifest.model_dump(mode="json", exclude_none=True))
         changes = list(difflib.unified_diff(before, after, f"server/{manifest.name}", f"file/{manifest.name}", n=2))
@@ -92,13 +92,13 @@ def accept(
 ) -> None:
     """Take the pin that the control plane proposes after an advisory."""
     api = Api.connect(server, token, profile)
-    item, etag = api.get_with_etag(f"/v1/deployments/{name}")
+    item, etag = api.get_with_etag(member("deployments", name))
     proposal = (item.get("status") or {}).get("proposal")
     if not proposal:
         raise CommandError(f"{name} has no proposal; nothing to accept", Exit.NOT_FOUND_OR_CONFLICT)
     tell(f"{name}: {proposal.get('reason')}")
     _confirm(yes, f"Roll {name} to the proposed pin?")
-    changed = api.put(f"/v1/deployments/{name}", proposal["manifest"], etag=etag)
+    changed = api.put(member("deployments", name), proposal["manifest"], etag=etag)
     emit(changed, output=output, rows=[_row(changed)], names=[_name(changed)])
 
 
@@ -113,9 +113,9 @@ def delete(
 ) -> None:
     """Drain and remove a deployment."""
     api = Api.connect(server, token, profile)
-    _, etag = api.get_with_etag(f"/v1/deployments/{name}")
+    _, etag = api.get_with_etag(member("deployments", name))
     _confirm(yes, f"Drain and remove {name}?")
-    api.delete(f"/v1/deployments/{name}", etag=etag, reason=reason)
+    api.delete(member("deployments", name), etag=etag, reason=reason)
     tell(f"{name} is being drained and removed")
 
 

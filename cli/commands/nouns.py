@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption
+from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption, member
 from cli.output import Format, Output, emit, tell
 
 tenants = typer.Typer(no_args_is_help=True, help="Tenants of the gateway.")
@@ -66,7 +66,7 @@ def create_tenant(
     """Create or change a tenant."""
     limits = {"tokens_per_minute": tokens_per_minute, "requests_per_minute": requests_per_minute}
     spec = {key: value for key, value in limits.items() if value is not None}
-    _create(f"/v1/tenants/{name}", "Tenant", name, spec, Api.connect(server, token, profile), output)
+    _create(member("tenants", name), "Tenant", name, spec, Api.connect(server, token, profile), output)
 
 
 @tenants.command("delete")
@@ -74,7 +74,7 @@ def delete_tenant(
     name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
 ) -> None:
     """Remove a tenant and its keys."""
-    _delete(f"/v1/tenants/{name}", Api.connect(server, token, profile))
+    _delete(member("tenants", name), Api.connect(server, token, profile))
 
 
 @keys.command("list")
@@ -107,7 +107,7 @@ def delete_key(
     profile: ProfileOption = None,
 ) -> None:
     """Revoke a key."""
-    _delete(f"/v1/keys/{key_id}", Api.connect(server, token, profile))
+    _delete(member("keys", key_id), Api.connect(server, token, profile))
 
 
 @waivers.command("list")
@@ -135,7 +135,7 @@ def create_waiver(
     """Waive one advisory or one rule for one identity."""
     spec = {"identity": identity, "owner": owner, "reason": reason, "expires": expires.date().isoformat()}
     spec |= {key: value for key, value in (("advisory", advisory), ("rule", rule)) if value}
-    _create(f"/v1/waivers/{name}", "Waiver", name, spec, Api.connect(server, token, profile), output)
+    _create(member("waivers", name), "Waiver", name, spec, Api.connect(server, token, profile), output)
 
 
 @waivers.command("delete")
@@ -143,7 +143,7 @@ def delete_waiver(
     name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
 ) -> None:
     """End a waiver."""
-    _delete(f"/v1/waivers/{name}", Api.connect(server, token, profile))
+    _delete(member("waivers", name), Api.connect(server, token, profile))
 
 
 @triage.command("list")
@@ -181,7 +181,7 @@ def create_triage(
         "expires": expires.date().isoformat(),
         "versions": version or [],
     }
-    _create(f"/v1/triage/{name}", "Triage", name, spec, Api.connect(server, token, profile), output)
+    _create(member("triage", name), "Triage", name, spec, Api.connect(server, token, profile), output)
 
 
 @triage.command("delete")
@@ -189,4 +189,4 @@ def delete_triage(
     name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
 ) -> None:
     """Remove a triage entry."""
-    _delete(f"/v1/triage/{name}", Api.connect(server, token, profile))
+    _delete(member("triage", name), Api.connect(server, token, profile))

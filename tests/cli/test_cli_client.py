@@ -1,5 +1,6 @@
 """The client of the admin API: paging, ETags, problems and exit codes, against a fake server."""
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +8,8 @@ from pathlib import Path
 import httpx2 as httpx
 import pytest
 
-from cli.client import Api, Refused
+from cli import client as cli_client
+from cli.client import Api, Refused, member
 from cli.exits import CommandError, Exit, UsageError
 from cli.server_profile import Profile, profile
 from local.identity import ProcessIdentity
@@ -133,4 +135,86 @@ def test_without_a_word_the_one_fleet_on_this_machine_is_asked(tmp_path: Path, m
         if name == "local":
             assert profile(None, None) == Profile("http://local", "eh_token")
     with pytest.raises(UsageError, match="no server"):
+        profile(None, None)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (httpx.Response(200, text="<html>hello</html>"), "no JSON"),
+        (httpx.Response(200, content=b"\xff\xfe\x00"), "no JSON"),
+        (httpx.Response(200, content=b"[" * 100_000), "no JSON"),
+        (httpx.Response(200, json=[1]), "no JSON object"),
+        (httpx.Response(204), "no JSON"),
+        (httpx.Response(302, headers={"Location": "http://elsewhere/login"}), "redirect .302. to http://elsewhere"),
+        (httpx.Response(200, json={}), "without a list 'items'"),
+        (httpx.Response(200, json={"items": "x"}), "without a list 'items'"),
+        (httpx.Response(200, json={"items": [1]}), "without a list 'items'"),
+        (httpx.Response(200, json={"items": [], "next_page_token": "a"}), "the same page again"),
+        (httpx.Response(500, json=["x"]), "HTTP 500"),
+        (httpx.Response(422, json={"violations": [1]}), "HTTP 422"),
+        (httpx.Response(503, text="<html>"), "HTTP 503"),
+    ],
+)
+def test_what_is_no_control_plane_is_said_in_words(answer: httpx.Response, words: str) -> None:
+    with pytest.raises(CommandError, match=words):
+        list(api(lambda _: answer).every("/v1/deployments"))
+
+
+def test_an_endless_answer_and_one_that_never_becomes_whole_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli_client, "MAX_ANSWER_BYTES", 10)
+    with pytest.raises(CommandError, match="more than 10 bytes"):
+        api(lambda _: httpx.Response(200, content=b"x" * 11)).get("/v1/facts")
+    monkeypatch.setattr(cli_client, "ANSWER_SECONDS", -1.0)
+    with pytest.raises(CommandError, match="nothing whole within"):
+        api(lambda _: httpx.Response(200, content=b"{}")).get("/v1/facts")
+
+
+@pytest.mark.parametrize("name", ["../audit-events", "a?b#c", "a/b", "ü \n", "%2e%2e", "\udcff"])
+def test_no_name_leads_to_another_path(name: str) -> None:
+    seen = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.raw_path)
+        return httpx.Response(200, json={})
+
+    with contextlib.suppress(UsageError):
+        api(handler).get(member("deployments", name))
+    for path in seen:
+        assert path.startswith(b"/v1/deployments/")
+        assert path.count(b"/") == 3
+        assert b"?" not in path
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_what_is_no_name_is_refused(name: str) -> None:
+    with pytest.raises(UsageError, match="not a name"):
+        member("deployments", name)
+
+
+@pytest.mark.parametrize("server", ["http://[::1", "http://127.0.0.1:abc", "http://x:y:z"])
+def test_a_server_that_is_no_url_is_a_usage_error(server: str) -> None:
+    with pytest.raises(UsageError, match="not a URL"):
+        Api(Profile(server), httpx.MockTransport(lambda _: httpx.Response(200, json={})))
+
+
+@pytest.mark.parametrize("token", ["a\nb", "é", "…", "a\x00b", "\udcff"])
+def test_a_token_that_no_header_can_carry_is_a_usage_error(token: str) -> None:
+    with pytest.raises(UsageError, match="the token holds signs") as caught:
+        profile("http://fleet", token)
+    assert token not in str(caught.value)
+
+
+def test_a_token_from_a_file_may_end_with_a_line_break() -> None:
+    assert profile("http://fleet", "eh_x\n").token == "eh_x"
+
+
+@pytest.mark.parametrize("text", ["profiles = 1", "[profiles]\ndefault = 1", "profiles = [1]"])
+def test_a_config_file_without_tables_of_profiles_is_a_usage_error(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "enginehouse").mkdir()
+    (tmp_path / "enginehouse/config.toml").write_text(text)
+    with pytest.raises(UsageError, match=r"write \[profiles.NAME\]"):
         profile(None, None)
