@@ -79,8 +79,8 @@ class Matrix:
 
 
 def matrix(house: House) -> Matrix:
-    """Floors and closed paths of every engine with versions."""
-    names = house.engines.pinned_names
+    """Floors and closed paths of every engine with versions, those with a version to take first."""
+    names = sorted(house.engines.pinned_names, key=lambda name: house.engines.pins(name).recommended is None)
     pins = [house.engines.pins(name) for name in names]
     columns = tuple(
         Column(name, found.recommended, found.reason, house.engines.get(name).refusal)

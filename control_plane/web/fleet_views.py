@@ -68,8 +68,8 @@ def overview(house: House, *, shown: Shown, after: str) -> Overview:
     """The deployments above a name, of the wanted sort."""
     summaries = list(_summaries(house))
     names = [item.stored.name for item in summaries if _is_shown(item, shown) and item.stored.name > after]
-    rows = tuple(row_of(view) for view in _views(house, names[:PAGE]))
-    return Overview(_tally(summaries), rows, names[PAGE - 1] if len(names) > PAGE else None)
+    found = house.deployments.page(after=after, limit=PAGE) if shown == "all" else _views(house, names[:PAGE])
+    return Overview(_tally(summaries), tuple(map(row_of, found)), names[PAGE - 1] if len(names) > PAGE else None)
 
 
 def row_of(view: View) -> Row:

@@ -16,7 +16,7 @@ def day_and_time(text: str | None) -> str:
 
 def short(digest: str) -> str:
     """The first 12 characters of a digest or identity."""
-    return digest[:12]
+    return digest.removeprefix("sha256:")[:12]
 
 
 def age(days: int | None) -> str:
@@ -29,9 +29,13 @@ def age(days: int | None) -> str:
 
 
 def https_links(urls: Iterable[str]) -> list[tuple[str, str]]:
-    """(address, host) of every address that is plain https, in order and once each; others are no links."""
-    found = ((url, _https_host(url)) for url in dict.fromkeys(urls))
-    return [(url, host) for url, host in found if host is not None]
+    """(address, host) of the first plain https address of each host; other addresses are no links."""
+    first: dict[str, str] = {}
+    for url in urls:
+        host = _https_host(url)
+        if host is not None:
+            first.setdefault(host, url)
+    return [(url, host) for host, url in first.items()]
 
 
 def _https_host(url: str) -> str | None:

@@ -65,6 +65,11 @@ def filled(world) -> None:
     world.assembly.house.reconciler.look()
 
 
+def facts_digest(world) -> str:
+    """The digest as pages show it."""
+    return world.assembly.house.facts.current().digest.removeprefix("sha256:")[:12]
+
+
 def check_frame(answer) -> None:
     """What holds for every page."""
     for name, value in rendering.HEADERS.items():
@@ -84,15 +89,15 @@ def check_frame(answer) -> None:
 # Who gets in
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/deployments/chat", "/deployments/none", "/deployments/chat/deeper"])
-def test_without_a_session_every_page_asks_for_a_token(world, path):
+def test_without_a_session_every_page_asks_for_a_token(world):
     filled(world)
-    answer = world.client.get(path, headers=HTML)
-    assert answer.status_code == 401
-    check_frame(answer)
-    assert "Sign in" in answer.text
-    assert "fine" not in answer.text
-    assert world.assembly.house.facts.current().digest[:12] not in answer.text
+    for path in (*PAGES, "/deployments/fine", "/deployments/none", "/deployments/fine/deeper"):
+        answer = world.client.get(path, headers=HTML)
+        assert answer.status_code == 401
+        check_frame(answer)
+        assert "Sign in" in answer.text
+        assert "vllm" not in answer.text
+        assert facts_digest(world) not in answer.text
 
 
 def test_no_route_but_the_sign_in_and_the_files_answers_without_a_session(world):
@@ -108,9 +113,9 @@ def test_a_token_of_the_api_is_no_session(world):
     assert world.client.get("/", headers=world.as_(Scope.SECURITY_ADMIN)).status_code == 401
 
 
-@pytest.mark.parametrize("scope", list(Scope))
-def test_a_token_of_any_scope_opens_a_session(world, scope):
-    assert sign_in(world, scope).get("/").status_code == 200
+def test_a_token_of_any_scope_opens_a_session(world):
+    for scope in Scope:
+        assert sign_in(world, scope).get("/").status_code == 200
 
 
 def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(world):
@@ -125,26 +130,26 @@ def test_the_cookie_is_out_of_reach_of_scripts_and_of_other_sites(world):
         assert ("secure" in parts) is is_secure
 
 
-@pytest.mark.parametrize("token", ["", "x", "eh_" + "a" * 39, "eh_\x80", "Bearer eh_x"])
-def test_a_wrong_token_is_refused_without_saying_more(world, token):
-    answer = world.client.post("/sign-in", data={"token": token}, headers=ORIGIN)
-    assert answer.status_code == 401
-    assert "This token is not valid." in answer.text
-    assert not {"checksum", "replaced", "unknown"} & set(re.findall(r"\w+", Page(answer.text).of("p").__repr__()))
-    assert "set-cookie" not in answer.headers
-    assert not token or token not in answer.text or token == "x"
+def test_a_wrong_token_is_refused_without_saying_more(world):
+    answers = set()
+    for token in ("", "x", "eh_" + "a" * 39, "eh_\x80", world.tokens[Scope.READER][:-1]):
+        answer = world.client.post("/sign-in", data={"token": token}, headers=ORIGIN)
+        assert answer.status_code == 401
+        assert "set-cookie" not in answer.headers
+        answers.add(answer.text)
+    assert len(answers) == 1
+    assert "This token is not valid." in answers.pop()
 
 
-@pytest.mark.parametrize("origin", [None, "null", "http://evil.example", "https://testserver.evil.example", "http://["])
 @pytest.mark.parametrize("path", ["/sign-in", "/sign-out"])
-def test_a_form_of_another_site_is_refused(world, path, origin):
+def test_a_form_of_another_site_is_refused(world, path):
     browser = sign_in(world)
-    answer = browser.post(
-        path, data={"token": world.tokens[Scope.READER]}, headers={"Origin": origin} if origin else {}
-    )
-    assert answer.status_code == 403
-    check_frame(answer)
-    assert "set-cookie" not in answer.headers
+    for origin in ({}, "null", "http://evil.example", "https://testserver.evil.example", "http://["):
+        headers = {"Origin": origin} if origin else {}
+        answer = browser.post(path, data={"token": world.tokens[Scope.READER]}, headers=headers)
+        assert answer.status_code == 403
+        check_frame(answer)
+        assert "set-cookie" not in answer.headers
     assert browser.get("/").status_code == 200
 
 
@@ -204,23 +209,12 @@ def test_the_page_that_was_wanted_is_shown_afterwards(world):
     assert answer.headers["location"] == target
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        "//evil.example",
-        "/\\evil.example",
-        "https://evil.example",
-        "evil",
-        "/\t/evil.example",
-        "/sign-out",
-        "",
-        "/a\r\nb",
-    ],
-)
-def test_signing_in_never_leads_to_another_site(world, target):
+def test_signing_in_never_leads_to_another_site(world):
     browser = TestClient(world.assembly.app, follow_redirects=False)
-    answer = browser.post("/sign-in", data={"token": world.tokens[Scope.READER], "next": target}, headers=ORIGIN)
-    assert answer.headers["location"] == "/"
+    elsewhere = ("//evil.example", "/\\evil.example", "https://evil.example", "evil", "/\t/evil.example", "/a\r\nb")
+    for target in (*elsewhere, "", "/sign-out", "/sign-in"):
+        answer = browser.post("/sign-in", data={"token": world.tokens[Scope.READER], "next": target}, headers=ORIGIN)
+        assert answer.headers["location"] == "/"
 
 
 def test_sessions_are_limited_in_number_and_show_no_token(world):
@@ -238,18 +232,18 @@ def test_sessions_are_limited_in_number_and_show_no_token(world):
 # What is shown
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/?show=refused", "/?show=not-running", "/advisories?severity=critical&q=x"])
 @pytest.mark.parametrize("is_filled", [False, True])
-def test_every_page_renders_with_and_without_data(world, path, is_filled):
+def test_every_page_renders_with_and_without_data(world, is_filled):
     if is_filled:
         filled(world)
-    answer = sign_in(world).get(path)
-    assert answer.status_code == 200
-    check_frame(answer)
-    facts = world.assembly.house.facts.current()
-    assert facts.digest[:12] in answer.text
-    assert "invented" in answer.text
-    assert "read today" in answer.text
+    browser = sign_in(world)
+    for path in (*PAGES, "/?show=refused", "/?show=not-running", "/advisories?severity=critical&q=x"):
+        answer = browser.get(path)
+        assert answer.status_code == 200
+        check_frame(answer)
+        assert facts_digest(world) in answer.text
+        assert "invented" in answer.text
+        assert "read today" in answer.text
 
 
 def test_the_overview_says_of_each_deployment_whether_the_rules_accept_it(world):
@@ -291,19 +285,21 @@ def test_a_deployment_without_a_proposal_says_why(world):
     assert reason in Page(browser.get("/deployments/chat").text).words
 
 
-@pytest.mark.parametrize("path", ["/deployments/none", "/deployments/%3Cb%3E", "/deployments/chat/deeper", "/nowhere"])
-def test_what_does_not_exist_is_a_page(world, path):
-    answer = sign_in(world).get(path, headers=HTML)
-    assert answer.status_code == 404
-    check_frame(answer)
-    assert "<b>" not in answer.text
+def test_what_does_not_exist_is_a_page(world):
+    browser = sign_in(world)
+    for path in ("/deployments/none", "/deployments/%3Cb%3E", "/deployments/chat/deeper", "/nowhere", "/assets/none"):
+        answer = browser.get(path, headers=HTML)
+        assert answer.status_code == 404
+        check_frame(answer)
+        assert "<b>" not in answer.text
 
 
-@pytest.mark.parametrize("path", ["/?show=x", "/?after=%00", "/advisories?severity=x", "/audit?until=-1"])
-def test_a_wrong_parameter_is_a_page_that_says_which(world, path):
-    answer = sign_in(world).get(path)
-    assert answer.status_code == 400
-    check_frame(answer)
+def test_a_wrong_parameter_is_a_page_that_says_which(world):
+    browser = sign_in(world)
+    for path in ("/?show=x", "/?after=%00", "/advisories?severity=x", "/audit?until=-1"):
+        answer = browser.get(path)
+        assert answer.status_code == 400
+        check_frame(answer)
 
 
 def test_lists_go_on_page_by_page(world):
@@ -392,11 +388,12 @@ def test_the_pages_are_no_part_of_the_description(world):
     assert not set(world.assembly.app.openapi()["paths"]) & {route.path for route in ROUTES}
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/v1/nothing", 404), ("POST", "/livez", 405)])
-def test_errors_of_the_api_stay_problems_even_for_browsers(world, method, path, status):
-    answer = sign_in(world).request(method, path, headers=HTML)
-    assert answer.status_code == status
-    assert answer.headers["content-type"] == "application/problem+json"
+def test_errors_of_the_api_stay_problems_even_for_browsers(world):
+    browser = sign_in(world)
+    for method, path, status in (("GET", "/v1/nothing", 404), ("POST", "/livez", 405), ("GET", "/v1/pins", 401)):
+        answer = browser.request(method, path, headers=HTML)
+        assert answer.status_code == status
+        assert answer.headers["content-type"] == "application/problem+json"
 
 
 def test_a_session_is_no_token_of_the_api(world):
