@@ -1,15 +1,19 @@
 """A control plane in the process of the test: real storage in a temporary folder, a fake clock, feed and cluster."""
 
+import atexit
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
-from control_plane.main import Assembly, Parts, assemble
+from control_plane.main import Assembly, Parts, assemble, open_store
 from control_plane.ports import FeedError
 from control_plane.records import Launch, Replica, ReplicaState, Scope
 from control_plane.settings import settings_of
@@ -174,8 +178,19 @@ def world(tmp_path: Path, clock: FakeClock) -> Iterator[World]:
     yield from build_world(tmp_path, clock)
 
 
+@cache
+def _empty_database() -> Path:
+    """A migrated database, made once: migrations have tests of their own."""
+    path = Path(tempfile.mkdtemp(prefix="control-plane-tests-")) / "state.db"
+    atexit.register(shutil.rmtree, path.parent, ignore_errors=True)
+    open_store(settings_of({"database_url": f"sqlite:///{path}"})).close()
+    return path
+
+
 def build_world(folder: Path, clock: FakeClock, **settings: Any) -> Iterator[World]:
     """A world in a folder; what is there already goes on."""
+    if not (folder / "state.db").exists():
+        shutil.copy(_empty_database(), folder / "state.db")
     feed, cluster = FakeFeed(), FakeCluster()
     chosen = settings_of({"database_url": f"sqlite:///{folder}/state.db", **settings})
     assembly = assemble(chosen, Parts(clock=clock, feed=feed, cluster=cluster))

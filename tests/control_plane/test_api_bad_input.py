@@ -19,6 +19,12 @@ ANY_JSON = st.recursive(
 )
 
 
+@pytest.fixture(scope="module")
+def world(module_world, tmp_path_factory):
+    """One for all: what is refused changes nothing."""
+    return module_world(tmp_path_factory.mktemp("bad-input"))
+
+
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
