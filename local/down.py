@@ -1,13 +1,14 @@
 """Ending a fleet, whether its supervisor still lives or was killed."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from signal import SIGKILL, SIGTERM
 
 from local.ending import end, marked
-from local.identity import ProcessIdentity, is_running, send, wait_for_end
+from local.errors import RecordUnreadable
+from local.identity import ProcessIdentity, identify, is_running, send, wait_for_end
 from local.layout import Layout
-from local.lock import held
-from local.record import FleetRecord, engines, read
+from local.lock import held, holder
+from local.record import FleetRecord, engines, read, remove
 
 GRACE_SECONDS = 10.0
 ENGINE_GRACE_SECONDS = 5.0
@@ -21,16 +22,31 @@ def down(layout: Layout, *, supervisor_seconds: float = SUPERVISOR_SECONDS) -> t
     A living supervisor is asked first; what it leaves, and everything of a killed one, is ended by id and start time.
 
     Raises:
-        LocalFleetError: the record can't be read, or another supervisor took the folder meanwhile.
+        LocalFleetError: another supervisor took the folder meanwhile, or its files can't be opened.
     """
     if not layout.state.is_dir():
-        return 0, ()
-    record = read(layout.record)
+        return end_marked(layout)
+    record = readable(layout)
     found = len(running(layout, record))
-    if record is not None:
-        _end_supervisor(record.supervisor, supervisor_seconds)
+    supervisor = record.supervisor if record is not None else _holder_of(layout)
+    if supervisor is not None:
+        _end_supervisor(supervisor, supervisor_seconds)
     with held(layout.lock):
-        return found, end_recorded(read(layout.record) or record, layout)
+        return found, end_recorded(readable(layout) or record, layout)
+
+
+def readable(layout: Layout) -> FleetRecord | None:
+    """The record, where there is one that can be read: the processes are known by their mark as well."""
+    try:
+        return read(layout.record)
+    except RecordUnreadable:
+        return None
+
+
+def end_marked(layout: Layout) -> tuple[int, tuple[str, ...]]:
+    """End what carries the mark of a folder that is gone: how many there were, and what could not be ended."""
+    found = marked(layout.state)
+    return len(found), _words(end(found, grace_seconds=GRACE_SECONDS))
 
 
 def running(layout: Layout, record: FleetRecord | None) -> tuple[ProcessIdentity, ...]:
@@ -54,8 +70,18 @@ def end_recorded(
     left += end((engine.identity for engine in engines(layout.engines)), grace_seconds=ENGINE_GRACE_SECONDS)
     left += end(marked(layout.state), grace_seconds=ENGINE_GRACE_SECONDS)
     if not left:
-        layout.record.unlink(missing_ok=True)
+        remove(layout.record)
+    return _words(left)
+
+
+def _words(left: Iterable[ProcessIdentity]) -> tuple[str, ...]:
     return tuple(f"process {process.pid} could not be ended" for process in left)
+
+
+def _holder_of(layout: Layout) -> ProcessIdentity | None:
+    """The supervisor that has the folder, known by its lock alone."""
+    pid = holder(layout.lock)
+    return None if pid is None else identify(pid)
 
 
 def _end_supervisor(supervisor: ProcessIdentity, seconds: float) -> None:

@@ -11,6 +11,8 @@ class LocalFleetError(Exception):
 
     LocalFleetError
       StateInUse     another supervisor has the state folder
+      StateLost      the state folder was removed or replaced
+      RecordUnreadable   what is written down about a fleet can't be read
       StartFailed    a process did not become ready
     """
 
@@ -18,11 +20,32 @@ class LocalFleetError(Exception):
 class StateInUse(LocalFleetError):
     """Another supervisor has the state folder."""
 
-    def __init__(self, state: Path, holder: str) -> None:
+    def __init__(self, state: Path, pid: int | None) -> None:
         self.state = state
+        self.pid = pid
         super().__init__(
-            f"the state folder {state} is in use by {holder}. "
+            f"the state folder {state} is in use by {f'process {pid}' if pid else 'another process'}. "
             f"End that fleet with 'enginehouse local down --state {state}', or give another folder with --state."
+        )
+
+
+class StateLost(LocalFleetError):
+    """The state folder was removed or replaced while its fleet ran."""
+
+    def __init__(self, state: Path) -> None:
+        super().__init__(
+            f"the state folder {state} was removed or replaced: its fleet can't go on and ends. "
+            "Start another with 'enginehouse local up'."
+        )
+
+
+class RecordUnreadable(LocalFleetError):
+    """The record of a fleet can't be read."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(
+            f"the record {path} can't be read: {reason}. "
+            f"'enginehouse local down --state {path.parent}' ends what runs and removes it."
         )
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from local.errors import StateInUse
+from local.errors import LocalFleetError, StateInUse
 
 
 @contextlib.contextmanager
@@ -15,8 +15,12 @@ def held(path: Path) -> Iterator[None]:
 
     Raises:
         StateInUse: somebody else holds it.
+        LocalFleetError: it can't be opened.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise LocalFleetError(f"the lock {path} can't be opened: {error.strerror or error}") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,6 +34,15 @@ def held(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _holder(descriptor: int) -> str:
+def holder(path: Path) -> int | None:
+    """The process that holds the lock; ``None`` = nobody does."""
+    try:
+        with held(path):
+            return None
+    except StateInUse as error:
+        return error.pid
+
+
+def _holder(descriptor: int) -> int | None:
     text = os.pread(descriptor, 20, 0).decode("ascii", errors="replace").strip()
-    return f"process {text}" if text.isdigit() else "another process"
+    return int(text) if text.isascii() and text.isdigit() else None

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Literal
 from pydantic import Field, ValidationError
 
 from fleet.value import Value
-from local.errors import LocalFleetError
+from local.errors import LocalFleetError, RecordUnreadable
 from local.identity import ProcessIdentity
 
 
@@ -71,17 +72,25 @@ def read(path: Path) -> FleetRecord | None:
     """The record; ``None`` = no fleet is recorded there.
 
     Raises:
-        LocalFleetError: the file is there and can't be read.
+        RecordUnreadable: the file is there and can't be read.
     """
     try:
         return FleetRecord.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return None
     except (OSError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
-        raise LocalFleetError(
-            f"the record {path} can't be read: {reason}. Remove it once its processes ended."
-        ) from None
+        raise RecordUnreadable(path, str(error).splitlines()[0]) from None
+
+
+def remove(path: Path) -> None:
+    """Remove a record, also one that is none; raises `LocalFleetError`."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise LocalFleetError(f"{path} can't be removed: {error.strerror or error}") from None
 
 
 class EngineRecord(Value):

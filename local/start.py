@@ -137,9 +137,10 @@ def _remembered(layout: Layout) -> dict[str, int]:
 
 def _end_leftovers(layout: Layout, tell: Tell) -> None:
     """What a killed supervisor left in this folder goes before anything new starts."""
-    old = record.read(layout.record)
+    old = down.readable(layout)
     found = down.running(layout, None)
     if old is None and not found:
+        record.remove(layout.record)  # there is none, or one that says nothing
         return
     tell(f"ending what an earlier fleet left in {layout.state}")
     left = down.end_recorded(old, layout)

@@ -4,13 +4,14 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from threading import Event, Thread
 from typing import Literal
 
 from local import room as rooms
-from local.down import end_recorded
+from local.down import end_marked, end_recorded
 from local.ending import end
-from local.errors import LocalFleetError, StartFailed
+from local.errors import LocalFleetError, StartFailed, StateLost
 from local.identity import identify_child
 from local.layout import Layout
 from local.record import FleetRecord, write
@@ -58,6 +59,7 @@ class Supervisor:
         self._urls = dict(urls)
         self._environment = dict(environment)
         self._own = identify_child(own_pid)
+        self._folder = _identity_of(layout.state)
         self._stop = stop
         self._tell = tell
         self._clock = clock
@@ -101,14 +103,26 @@ class Supervisor:
         return True
 
     def watch(self) -> None:
-        """Start dead processes again until somebody asks to end."""
+        """Start dead processes again until somebody asks to end.
+
+        Raises:
+            StateLost: the state folder was removed; call `end` all the same.
+        """
         while not self._ending.is_set() and not self._stop.wait(POLL_SECONDS):
+            if self._is_lost:
+                raise StateLost(self._layout.state)
             self._look()
 
     def watch_in_background(self) -> None:
         """Watch beside other work; `end` ends the watching."""
-        self._thread = Thread(target=self.watch, name="fleet-watch", daemon=True)
+        self._thread = Thread(target=self._watch_and_tell, name="fleet-watch", daemon=True)
         self._thread.start()
+
+    def _watch_and_tell(self) -> None:
+        try:
+            self.watch()
+        except StateLost as error:
+            self._tell(str(error))
 
     def end(self) -> tuple[str, ...]:
         """End everything in reverse order, the engines too; what could not be ended, in words."""
@@ -116,10 +130,20 @@ class Supervisor:
         if self._thread is not None:
             self._thread.join()
         graces = {room.name: room.grace_seconds for room in self._rooms}
-        left = end_recorded(self.record, self._layout, graces=graces)
+        left = self._end_children(graces) if self._is_lost else end_recorded(self.record, self._layout, graces=graces)
         for watched in self._watched:
             watched.started.child.poll()
         return left
+
+    @property
+    def _is_lost(self) -> bool:
+        return _identity_of(self._layout.state) != self._folder
+
+    def _end_children(self, graces: Mapping[str, float]) -> tuple[str, ...]:
+        """End what was started here, and the engines unless the folder is another fleet's by now."""
+        for watched in reversed(self._watched):
+            end([watched.started.record.identity], grace_seconds=graces[watched.room.name])
+        return () if self._layout.state.exists() else end_marked(self._layout)[1]
 
     @property
     def _is_asked(self) -> bool:
@@ -212,3 +236,12 @@ class Supervisor:
             write(self._layout.record, self.record)
         except LocalFleetError as error:
             self._schedule(watched, str(error).splitlines()[0], now)
+
+
+def _identity_of(folder: Path) -> tuple[int, int] | None:
+    """What tells a folder from another that took its place; ``None`` = there is none."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

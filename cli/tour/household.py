@@ -14,11 +14,12 @@ from cli.exits import CommandError, Exit
 from cli.server_profile import Profile
 from cli.tour.own_command import own_command
 from local import tokens
+from local.down import readable
 from local.errors import LocalFleetError, StartFailed
 from local.layout import Layout
 from local.lock import held
 from local.programs import find
-from local.record import FleetRecord, read
+from local.record import FleetRecord
 from local.room import last_lines
 from local.start import Wishes, opened
 from local.stop_request import Interrupted, StopRequest
@@ -79,7 +80,7 @@ def _wait_until_running(layout: Layout, child: "subprocess.Popen[bytes]") -> Fle
     log = layout.logs / "supervisor.log"
     deadline = time.monotonic() + START_SECONDS
     while True:
-        found = read(layout.record)
+        found = readable(layout)
         is_up = found is not None and found.supervisor.pid == child.pid and found.state == "running"
         if found is not None and is_up and layout.token("operator").exists():
             return found

@@ -179,3 +179,61 @@ def test_a_wished_port_in_use_is_named(up, fleet_layout):
         supervisor = up(f'{{"gateway_port": {port}}}')
         assert supervisor.wait(timeout=15) == 1
     assert f"port {port} on 127.0.0.1 is in use" in supervisor.stderr.read()
+
+
+@pytest.mark.parametrize("content", [b"", b'{"format": 1, "state": "runn', b"\xff\x00"])
+@pytest.mark.parametrize("is_killed", [True, False], ids=["supervisor killed", "supervisor alive"])
+def test_down_needs_no_readable_record(up, fleet_layout, eventually, content, is_killed):
+    supervisor = up()
+    eventually(lambda: is_up(fleet_layout))
+    ports = ports_of(fleet_layout)
+    if is_killed:
+        supervisor.kill()
+        supervisor.wait()
+    fleet_layout.record.write_bytes(content)
+    _, left = down(fleet_layout)
+    assert left == ()
+    supervisor.wait(timeout=30)
+    assert_nothing_left(fleet_layout, ports)
+
+
+def test_a_record_that_says_nothing_keeps_no_fleet_from_starting(up, fleet_layout, eventually):
+    fleet_layout.create()
+    fleet_layout.record.mkdir()
+    up()
+    eventually(fleet_layout.record.is_file)
+    eventually(lambda: is_up(fleet_layout))
+    assert down(fleet_layout)[1] == ()
+
+
+def test_a_fleet_whose_state_folder_is_removed_ends_and_says_why(up, fleet_layout, eventually):
+    supervisor = up()
+    eventually(lambda: is_up(fleet_layout))
+    ports = ports_of(fleet_layout)
+    fleet_layout.state.rename(fleet_layout.state.with_name("elsewhere"))
+    _, said = supervisor.communicate(timeout=30)
+    assert supervisor.returncode == 1
+    assert "was removed or replaced" in said
+    assert_nothing_left(fleet_layout, ports)
+
+
+def test_a_fleet_whose_folder_is_replaced_leaves_the_new_one_alone(up, fleet_layout, eventually):
+    supervisor = up()
+    eventually(lambda: is_up(fleet_layout))
+    fleet_layout.state.rename(fleet_layout.state.with_name("elsewhere"))
+    fleet_layout.create()
+    fleet_layout.record.write_text("another fleet's")
+    supervisor.communicate(timeout=30)
+    assert supervisor.returncode == 1
+    assert fleet_layout.record.read_text() == "another fleet's"
+
+
+def test_down_ends_what_is_left_of_a_folder_that_is_gone(up, fleet_layout, eventually):
+    supervisor = up()
+    eventually(lambda: is_up(fleet_layout))
+    ports = ports_of(fleet_layout)
+    supervisor.kill()
+    supervisor.wait()
+    fleet_layout.state.rename(fleet_layout.state.with_name("elsewhere"))
+    assert down(fleet_layout) == (4, ())
+    assert_nothing_left(fleet_layout, ports)
