@@ -152,9 +152,9 @@ def _unranged_answer(entry: AffectedPackage, version: Version) -> Answer:
 
 
 def _lists_lines(entry: AffectedPackage, version: Version) -> bool:
-    """Whether a list of shorter numbers (``0.1``, ``0.2``) may mean every release that starts with one of them."""
+    """Whether a list of nothing but minors (``0.1``, ``0.2``) may mean every release that starts with one of them."""
     lines = {listed.release for listed in map(parse_version, entry.versions) if listed is not None}
-    if len(lines) < 2 or any(len(line) >= len(version.release) for line in lines):
+    if len(lines) < 2 or any(len(line) >= min(len(version.release), 3) for line in lines):
         return False
     return any(version.release[: len(line)] == line for line in lines)
 

@@ -199,6 +199,7 @@ def test_a_list_of_release_lines_does_not_clear_the_releases_in_them() -> None:
     assert judge("0.28.1rc1", lines).result is Result.UNKNOWN
     assert judge("0.29.0", lines).result is Result.NOT_AFFECTED
     assert judge("0.28.1", Source(versions=("0.1", "0.28", "0.28.0"))).result is Result.NOT_AFFECTED
+    assert judge("0.10.1.1", Source(versions=("0.10.0", "0.10.1"))).result is Result.NOT_AFFECTED
 
 
 def test_spellings_of_a_listed_version_are_compared_as_versions() -> None:
