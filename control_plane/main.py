@@ -39,7 +39,7 @@ from engines import catalogue as engine_catalogue
 from fleet.engine import EngineCatalogue
 from fleet.facts import AdvisoryData
 from sources import environment as environment_files
-from sources import policy_file
+from sources import policy_file, snapshot
 from sources.errors import SourceError
 
 REVIEW_SECONDS = 0.1
@@ -107,7 +107,8 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
     cluster = given.cluster or _cluster(settings, clock)
     store = open_store(settings)
     meter = PrometheusMeter()
-    facts = FactsBook(rules=rules, data=AdvisoryData(), catalogue=catalogue, clock=clock, store=store)
+    first = snapshot.bundled() if settings.advisory_bundled and given.feed is None else AdvisoryData()
+    facts = FactsBook(rules=rules, data=first, catalogue=catalogue, clock=clock, store=store)
     stopping = Stopping()
     house = _house(_Ground(settings, facts, store, clock, cluster, meter, stopping))
     sync = AdvisorySync(feed=feed, inspector=house.inspector, readiness=house.readiness, meter=meter, clock=clock)
@@ -123,7 +124,7 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        sync.look()  # the first data before the first request
+        loops.first_round("sync-advisories")  # the first data before the first request
         house.readiness.refresh()
         loops.start()
         yield

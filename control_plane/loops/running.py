@@ -26,6 +26,10 @@ class LoopRunner:
         self._stop = threading.Event()
         self._threads: list[threading.Thread] = []
 
+    def first_round(self, name: str) -> None:
+        """One round of a loop before the others start."""
+        self._look(next(loop for loop in self._loops if loop.name == name))
+
     def start(self) -> None:
         """Start every loop."""
         for loop in self._loops:
@@ -41,10 +45,13 @@ class LoopRunner:
 
     def _run(self, loop: Loop) -> None:
         while not self._stop.is_set():
-            pause = loop.every_seconds
-            try:
-                loop.look()
-            except Exception as error:  # a loop must outlive a full disk or a locked database
-                logs.get().error(logs.LOOP_FAILED, loop=loop.name, problem=f"{type(error).__name__}: {error}")
-                pause = max(pause, FAILURE_PAUSE_SECONDS)
-            self._stop.wait(pause)
+            is_well = self._look(loop)
+            self._stop.wait(loop.every_seconds if is_well else max(loop.every_seconds, FAILURE_PAUSE_SECONDS))
+
+    def _look(self, loop: Loop) -> bool:
+        try:
+            loop.look()
+        except Exception as error:  # a loop must outlive a full disk or a locked database
+            logs.get().error(logs.LOOP_FAILED, loop=loop.name, problem=f"{type(error).__name__}: {error}")
+            return False
+        return True

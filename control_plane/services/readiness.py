@@ -66,8 +66,10 @@ class Readiness:
         problem = self._feed_problem
         if problem is None:
             return Check("AdvisoryFeedReachable", True, False, "the advisory folders can be read")
-        message = f"{problem} (since {self._feed_lost_since}); the last good data stays in use"
-        return Check("AdvisoryFeedReachable", False, False, message)
+        has_data = bool(self._facts.data.advisories)
+        kept = "the last good data stays in use" if has_data else "no data was ever read"
+        message = f"{problem} (since {self._feed_lost_since}); {kept}"
+        return Check("AdvisoryFeedReachable", is_true=False, is_required=not has_data, message=message)
 
     def _age(self) -> Check:
         limit = self._facts.policy.max_advisory_age_days

@@ -6,7 +6,9 @@ import os
 import pytest
 
 from control_plane.adapters.folders import FolderFeed
+from control_plane.main import assemble
 from control_plane.ports import FeedError
+from control_plane.settings import settings_of
 
 
 def osv(name: str, fixed: str = "9.9.9") -> str:
@@ -84,3 +86,16 @@ def test_hidden_and_other_files_are_not_read(feed, tmp_path):
     (tmp_path / ".draft.json").write_text(osv("GHSA-one"))
     (tmp_path / "notes.txt").write_text("x")
     assert feed.fingerprint() == before
+
+
+def test_a_folder_that_is_gone_at_the_start_leaves_the_bundled_snapshot_in_force(tmp_path):
+    settings = {"database_url": f"sqlite:///{tmp_path}/state.db", "advisory_folders": [str(tmp_path / "gone")]}
+    for is_bundled in (True, False):
+        assembly = assemble(settings_of(settings | {"advisory_bundled": is_bundled}))
+        assembly.sync.look()
+        assembly.house.readiness.refresh()
+        is_ready, checks = assembly.house.readiness.answer()
+        assert is_ready is is_bundled
+        assert bool(assembly.house.facts.data.advisories) is is_bundled
+        assert "gone" in next(item["message"] for item in checks if item["type"] == "AdvisoryFeedReachable")
+        assembly.store.close()
