@@ -17,6 +17,7 @@ from fleet.severity import Severity, highest
 from fleet.spec import EngineName
 from fleet.verdict import Verdict
 from fleet.verdict import check as check_version
+from sources.companions import LABEL_CODES
 
 MAX_RELEASE_CHARACTERS = 200
 
@@ -41,8 +42,9 @@ def check(
     """
     package, version = _release(release)
     found = advisory_data(data)
-    _refuse_unknown_paths(path or [], code_paths(found, package))
-    verdict = check_version(found, package, version, frozenset(path) if path else None)
+    paths = [LABEL_CODES.get(word, word) for word in path or []]
+    _refuse_unknown_paths(paths, code_paths(found, package))
+    verdict = check_version(found, package, version, frozenset(paths) if paths else None)
     if output is Format.TABLE:
         table([_match_row(match) for match in verdict.matches], title=f"{package} {version}: {verdict.result}")
         _tell_verdict(verdict, found)

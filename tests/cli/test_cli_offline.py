@@ -122,6 +122,11 @@ def test_the_list_shows_the_highest_rating_of_a_record_about_two_packages(data: 
     assert [row["severity"] for row in listed] == ["medium"]
 
 
+def test_a_path_may_be_given_by_its_word_or_its_code() -> None:
+    answers = [run("advisories", "check", "vllm==0.29.0", "--path", path, "-o", "json") for path in ("mm", "multimodal")]
+    assert json.loads(answers[0].stdout) == json.loads(answers[1].stdout)
+
+
 def test_pins_give_floors_and_a_recommendation(data: Path) -> None:
     result = run("advisories", "pins", "--engine", "vllm", "--data", str(data), "-o", "json")
     engine = json.loads(result.stdout)["engines"][0]
