@@ -123,7 +123,9 @@ def test_the_list_shows_the_highest_rating_of_a_record_about_two_packages(data: 
 
 
 def test_a_path_may_be_given_by_its_word_or_its_code() -> None:
-    answers = [run("advisories", "check", "vllm==0.29.0", "--path", path, "-o", "json") for path in ("mm", "multimodal")]
+    answers = [
+        run("advisories", "check", "vllm==0.29.0", "--path", path, "-o", "json") for path in ("mm", "multimodal")
+    ]
     assert json.loads(answers[0].stdout) == json.loads(answers[1].stdout)
 
 
