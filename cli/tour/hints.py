@@ -32,7 +32,7 @@ def hints(
     token = shlex.quote(str(fleet.layout.token("operator")))
     return (
         "",
-        f"Control plane  {web}",
+        f"Control plane  {web}   (in a browser: sign in with the token in {fleet.layout.token('operator')})",
         f"Gateway        {fleet.urls['gateway']}",
         f"API key        {key}   (tenant acme; shown this once)",
         "",

@@ -99,7 +99,7 @@ def _welcome(layout: Layout, urls: Mapping[str, str], operator: str, admin: str 
     again = f"{shlex.quote(sys.executable)} -P -m control_plane token --settings {settings} --name NAME --scope SCOPE"
     token = shlex.quote(str(layout.token("operator")))
     return (
-        f"Control plane  {urls['control_plane']}",
+        f"Control plane  {urls['control_plane']}   (in a browser: sign in with one of the tokens)",
         f"Gateway        {urls['gateway']}",
         f"First token    {admin}   (security-admin; shown this once)"
         if admin
