@@ -109,12 +109,12 @@ class Inspector:
     def _store_conditions(
         self, facts: Facts, subjects: Sequence[ReviewSubject], found: Mapping[str, tuple[Document, ...]]
     ) -> list[tuple[ReviewSubject, Condition]]:
-        now = self._clock.now()
+        now = iso(self._clock.now())
         with self._store.write() as unit:
             alive = _unchanged(unit, subjects)
-            changes = changed_conditions(alive, found, now=iso(now))
+            changes = changed_conditions(alive, found, now=now)
             unit.deployments.set_conditions((subject.name, condition) for subject, condition in changes)
-            unit.audit.append([_transition(subject, condition, iso(now)) for subject, condition in changes])
+            unit.audit.append([_transition(subject, condition, now) for subject, condition in changes])
             known = unit.reviews.get_many(found)
             unit.reviews.put_many(
                 ReviewRecord(key, facts.digest, violations, *_kept_proposal(known.get(key), violations))
