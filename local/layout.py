@@ -29,6 +29,11 @@ class Layout:
         return self.state / "lock"
 
     @property
+    def database(self) -> Path:
+        """The control plane's state."""
+        return self.state / "state.db"
+
+    @property
     def logs(self) -> Path:
         """One log per process."""
         return self.state / "logs"

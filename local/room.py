@@ -33,6 +33,8 @@ class Room:
     """Written by the program when it listens; ``None`` = the probes alone tell."""
     validate: tuple[str, ...] = ()
     """Run to its end before the first start; it must exit 0."""
+    unset: tuple[str, ...] = ()
+    """Variables of the environment that the program must not see."""
     ready_seconds: float = 30.0
     grace_seconds: float = 10.0
     """How long it may take to end after TERM."""
@@ -103,6 +105,7 @@ def run(room: Room, argv: tuple[str, ...], *, state: Path, environment: Mapping[
         raise LocalFleetError(
             f"{room.name} can't be started: the program {argv[0]} is missing. 'make install' installs what it needs."
         )
+    visible = child_environment(environment, state)
     try:
         if room.log.exists() and room.log.stat().st_size > LOG_BYTES:
             room.log.replace(room.log.with_suffix(".1.log"))
@@ -113,7 +116,7 @@ def run(room: Room, argv: tuple[str, ...], *, state: Path, environment: Mapping[
                 stdout=log,
                 stderr=log,
                 cwd=state,
-                env=child_environment(environment, state),
+                env={name: word for name, word in visible.items() if name not in room.unset},
                 start_new_session=True,
             )
     except OSError as error:

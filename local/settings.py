@@ -47,7 +47,7 @@ def write_settings(layout: Layout, ports: Ports, programs: Programs) -> None:
 def control_plane_settings(layout: Layout, ports: Ports, launch: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
     """What `python -m control_plane serve --settings` reads."""
     return {
-        "database_url": f"sqlite:///{layout.state / 'state.db'}",
+        "database_url": f"sqlite:///{layout.database}",
         "host": HOST,
         "port": ports.api,
         "metrics_port": ports.api_metrics,
@@ -112,6 +112,8 @@ def rooms(layout: Layout, ports: Ports, programs: Programs) -> tuple[Room, ...]:
             log=layout.logs / "envoy.log",
             ports=(ports.gateway, ports.envoy_admin),
             probes=(f"http://{HOST}:{ports.envoy_admin}/ready",),
+            # Its allocator starts before any library does: one that is loaded before it (libfaketime) hangs it for good.
+            unset=("LD_PRELOAD",),
             validate=(programs.envoy, "--mode", "validate", "-c", envoy_config, *ENVOY_SMALL),
         ),
     )

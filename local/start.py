@@ -65,6 +65,7 @@ def opened(
     layout.create()
     with held(layout.lock):
         _end_leftovers(layout, tell)
+        tokens.forget_those_of_a_lost_database(layout)
         chosen = choose_ports(layout, wishes, chance=random.Random())  # noqa: S311 - a port is no secret
         settings.write_settings(layout, chosen, programs)
         supervisor = Supervisor(

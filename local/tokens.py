@@ -1,7 +1,9 @@
 """Tokens of the admin API, made by the control plane's own command."""
 
+import re
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Literal
 
 from local import record
@@ -12,6 +14,9 @@ from local.programs import Programs
 
 Scope = Literal["reader", "operator", "security-admin"]
 SECONDS = 60.0
+GIVEN = "admin.given"
+"""Not a token: the sign that the first one was shown."""
+_TOKEN = re.compile(r"[!-~]{8,}")
 
 
 def issue(layout: Layout, programs: Programs, name: str, scope: Scope, *, environment: Mapping[str, str]) -> str:
@@ -48,16 +53,36 @@ def issue(layout: Layout, programs: Programs, name: str, scope: Scope, *, enviro
 def issue_once(layout: Layout, programs: Programs, name: str, scope: Scope, *, environment: Mapping[str, str]) -> str:
     """The token that a process of the fleet uses, kept in a file that only its owner reads."""
     path = layout.token(name)
-    if path.exists():
-        return path.read_text(encoding="utf-8").strip()
+    stored = _stored(path)
+    if stored is not None:
+        return stored
     token = issue(layout, programs, name, scope, environment=environment)
     record.write_text(path, token + "\n")
     return token
 
 
+def forget_those_of_a_lost_database(layout: Layout) -> None:
+    """Remove the tokens where the database that knows them was removed or emptied; raises `LocalFleetError`."""
+    if layout.database.exists() and layout.database.stat().st_size > 0:
+        return
+    for name in ("gateway", "operator", GIVEN):
+        record.remove(layout.token(name))
+
+
+def _stored(path: Path) -> str | None:
+    """The token in a file; ``None`` = there is none, or what stands there is no token."""
+    try:
+        text = path.read_bytes().decode("ascii").strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return None
+    except OSError as error:
+        raise LocalFleetError(f"the token {path} can't be read: {error.strerror or error}; remove it") from None
+    return text if _TOKEN.fullmatch(text) else None
+
+
 def first(layout: Layout, programs: Programs, *, environment: Mapping[str, str]) -> str | None:
     """The first token of the person, once; ``None`` = it was given out before."""
-    given = layout.token("admin.given")
+    given = layout.token(GIVEN)
     if given.exists():
         return None
     token = issue(layout, programs, "admin", "security-admin", environment=environment)

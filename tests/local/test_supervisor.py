@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -170,3 +171,12 @@ def test_a_terminals_interrupt_does_not_reach_the_rooms(supervise, fake_room):
     pid = supervisor.record.processes[0].identity.pid
     assert os.getsid(pid) == pid
     assert os.getpgid(pid) != os.getpgid(0)
+
+
+def test_a_room_does_not_see_the_variables_that_it_must_not(supervise, fake_room, environment):
+    environment["UNWANTED"] = "x"
+    room = fake_room("room", unset=("UNWANTED",))
+    supervisor = supervise(room)
+    assert supervisor.start()
+    (process,) = supervisor.record.processes
+    assert b"UNWANTED=x" not in Path(f"/proc/{process.identity.pid}/environ").read_bytes()

@@ -171,6 +171,31 @@ def test_tokens_are_readable_by_their_owner_alone_and_made_once(up, fleet_layout
     assert sorted(line for line in journal if line.startswith("token")) == ["token operator", "token reader"]
 
 
+@pytest.mark.parametrize("content", [b"", b"\xe6\x00garbage", b"two words"])
+def test_a_stored_token_that_is_none_is_made_anew(up, fleet_layout, eventually, content):
+    fleet_layout.create()
+    fleet_layout.database.write_text("knows it")
+    fleet_layout.token("gateway").write_bytes(content)
+    up()
+    eventually(lambda: is_up(fleet_layout))
+    assert fleet_layout.token("gateway").read_text() == "secret-of-gateway\n"
+    assert down(fleet_layout)[1] == ()
+
+
+@pytest.mark.parametrize("is_emptied", [True, False], ids=["emptied", "removed"])
+def test_tokens_that_no_database_knows_any_more_are_made_anew(up, fleet_layout, eventually, is_emptied):
+    fleet_layout.create()
+    if is_emptied:
+        fleet_layout.database.touch()
+    for name in ("gateway", "operator", "admin.given"):
+        fleet_layout.token(name).write_text("of-an-old-database")
+    up()
+    eventually(lambda: is_up(fleet_layout))
+    assert fleet_layout.token("gateway").read_text() == "secret-of-gateway\n"
+    assert not fleet_layout.token("admin.given").exists()
+    assert down(fleet_layout)[1] == ()
+
+
 def test_a_wished_port_in_use_is_named(up, fleet_layout):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -10,7 +10,9 @@ from fake_listener import listen, note, ready, start_ticks
 
 
 def token(arguments):
-    note(Path(arguments[arguments.index("--settings") + 1]).parent, f"token {arguments[-1]}")
+    folder = Path(arguments[arguments.index("--settings") + 1]).parent
+    (folder / "state.db").write_text("knows the token", encoding="utf-8")
+    note(folder, f"token {arguments[-1]}")
     sys.stdout.write(f"secret-of-{arguments[arguments.index('--name') + 1]}\n")
 
 
