@@ -1,5 +1,6 @@
 """The command ``enginehouse``: what it can do, and how its errors end."""
 
+import errno
 import os
 import sys
 from typing import Annotated, ClassVar
@@ -13,6 +14,10 @@ from cli.output import silence, tell
 TRY = "Try it"
 REVIEW = "Decide (no server needed)"
 FLEET = "The fleet (asks the control plane)"
+
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""What a write to a standard stream can fail with; another error without a file is a fault of the program."""
 
 
 class Commands(LazyGroup):
@@ -84,6 +89,8 @@ def run() -> None:
         silence(sys.stdout)
         sys.exit(int(Exit.FAILED))
     except OSError as error:
+        if error.filename is None and error.errno not in UNWRITABLE:
+            raise
         tell(f"error: {error.filename or 'the output'} can't be written or read: {error.strerror or error}")
         silence(sys.stdout)
         sys.exit(int(Exit.FAILED))

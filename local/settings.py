@@ -112,7 +112,7 @@ def rooms(layout: Layout, ports: Ports, programs: Programs) -> tuple[Room, ...]:
             log=layout.logs / "envoy.log",
             ports=(ports.gateway, ports.envoy_admin),
             probes=(f"http://{HOST}:{ports.envoy_admin}/ready",),
-            # Its allocator starts before any library does: one that is loaded before it (libfaketime) hangs it for good.
+            # A library loaded before its own allocator (libfaketime) hangs it for good.
             unset=("LD_PRELOAD",),
             validate=(programs.envoy, "--mode", "validate", "-c", envoy_config, *ENVOY_SMALL),
         ),
