@@ -35,12 +35,12 @@ def documents(paths: Sequence[Path]) -> Iterator[Document]:
     """Every document below the paths, in the order of their names.
 
     Raises:
-        SourceError: a path that does not exist or is neither a folder nor a file.
+        SourceError: a path that does not exist.
     """
     for path in paths:
         if path.is_dir():
             yield from _folder(path)
-        elif path.is_file():
+        elif path.exists():
             yield from _file(path, path.name)
         else:
             raise SourceError(f"{path}: no such file or folder; expected a folder of OSV JSON files, a zip or a file")
@@ -59,7 +59,13 @@ def _refuse(error: OSError) -> None:
     raise SourceError(f"{error.filename}: the folder can't be listed ({error.strerror})") from error
 
 
-def _file(path: Path, source: str) -> Iterator[Document]:
+def readable_name(name: str) -> str:
+    """A file's name as text: bytes that are no UTF-8 are written out, because no JSON can hold them."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+def _file(path: Path, name: str) -> Iterator[Document]:
+    source = readable_name(name)
     try:
         status = path.stat()
         if not stat.S_ISREG(status.st_mode):

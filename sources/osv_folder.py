@@ -14,7 +14,7 @@ from sources.assemble import assemble
 from sources.broken_record import quarantine
 from sources.companions import Published, is_labels, is_versions, read_labels, read_versions
 from sources.errors import BadRecord
-from sources.json_files import Document, documents
+from sources.json_files import Document, documents, readable_name
 from sources.osv import read_document
 from sources.osv_record import convert
 
@@ -60,7 +60,7 @@ def read(
         quarantined=found.quarantined,
         unknown_keys_ignored=found.unknown_keys,
         retrieved=retrieved,
-        source=", ".join(str(path) for path in paths),
+        source=", ".join(readable_name(str(path)) for path in paths),
     )
 
 

@@ -264,3 +264,29 @@ def test_documents_name_themselves_by_their_place_in_the_folder(tmp_path: Path):
         "b/TEST-2.JSON",
         "c.json",
     ]
+
+
+def test_a_file_whose_name_is_no_text_is_quarantined_by_a_name_that_json_can_hold(tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/folder-\xfe"))
+    try:
+        write(folder, os.fsdecode(b"bad-\xff.json"), b"")
+    except OSError:
+        pytest.skip("this file system takes only names that are text")
+    write(folder, "good.json", osv("GHSA-good"))
+    data = read(folder)
+    assert [item.source for item in data.quarantined] == [r"bad-\xff.json"]
+    assert [advisory.id for advisory in data.advisories] == ["GHSA-good"]
+    assert data.digest.startswith("sha256:")
+    data.model_dump_json().encode()
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_what_is_no_file_is_quarantined_also_when_it_is_named_itself(tmp_path, kind):
+    path = Path("/dev/null")
+    if kind == "pipe":
+        path = tmp_path / "pipe.json"
+        os.mkfifo(path)
+    good = write(tmp_path, "good.json", osv("GHSA-good"))
+    data = read(path, good)
+    assert [(item.source, item.reason) for item in data.quarantined] == [(path.name, "not a regular file")]
+    assert len(data.advisories) == 1
