@@ -14,6 +14,9 @@ GATEWAY = "gateway"
 ENVOY_SMALL = ("--concurrency", "2", "--log-level", "warning")
 """One machine's demo needs two workers, however many cores there are."""
 
+ENVOY_UNSET = ("LD_PRELOAD",)
+"""A library loaded before Envoy's own allocator (libfaketime) hangs it for good."""
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
@@ -112,8 +115,7 @@ def rooms(layout: Layout, ports: Ports, programs: Programs) -> tuple[Room, ...]:
             log=layout.logs / "envoy.log",
             ports=(ports.gateway, ports.envoy_admin),
             probes=(f"http://{HOST}:{ports.envoy_admin}/ready",),
-            # A library loaded before its own allocator (libfaketime) hangs it for good.
-            unset=("LD_PRELOAD",),
+            unset=ENVOY_UNSET,
             validate=(programs.envoy, "--mode", "validate", "-c", envoy_config, *ENVOY_SMALL),
         ),
     )
