@@ -154,7 +154,7 @@ def _wait(holds: Any) -> float:  # noqa: ANN401 - any question without arguments
     while not holds():
         if time.monotonic() > deadline:
             raise SystemExit(f"not reached within {PATIENCE_SECONDS} s")
-        time.sleep(0.025)
+        time.sleep(0.05)
     return time.monotonic()
 
 

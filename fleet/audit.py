@@ -3,7 +3,8 @@
 Whoever holds the events can check the chain without trusting who stores them; the head tells a log that was cut off.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from fleet.canonical import canonical_json, sha256_hex
 from fleet.value import Value
@@ -32,6 +33,9 @@ class AuditEntry(Value):
     """The digest of the object after; ``None`` = it does not exist any more."""
 
 
+_ENTRY_FIELDS = tuple(AuditEntry.model_fields)
+
+
 class AuditEvent(AuditEntry):
     """An entry at its place in the chain."""
 
@@ -58,8 +62,7 @@ class ChainBreak(Value):
 
 def event_hash(entry: AuditEntry, *, sequence: int, previous: str) -> str:
     """sha256 over the canonical JSON of an entry, its sequence and the hash before it."""
-    fields = {name: getattr(entry, name) for name in AuditEntry.model_fields}
-    return sha256_hex(canonical_json(fields | {"sequence": sequence, "previous": previous}))
+    return _hash(_fields(entry), sequence, previous)
 
 
 def extend(head: ChainHead, entries: Iterable[AuditEntry]) -> tuple[AuditEvent, ...]:
@@ -68,8 +71,8 @@ def extend(head: ChainHead, entries: Iterable[AuditEntry]) -> tuple[AuditEvent, 
     sequence, previous = head.sequence, head.hash
     for entry in entries:
         sequence += 1
-        current = event_hash(entry, sequence=sequence, previous=previous)
-        fields = {name: getattr(entry, name) for name in AuditEntry.model_fields}
+        fields = _fields(entry)
+        current = _hash(fields, sequence, previous)
         events.append(AuditEvent(**fields, sequence=sequence, previous=previous, hash=current))
         previous = current
     return tuple(events)
@@ -113,3 +116,11 @@ def _fault(event: AuditEvent, head: ChainHead) -> str | None:
     if event.hash != event_hash(event, sequence=event.sequence, previous=event.previous):
         return "its content does not give its hash: the event was changed"
     return None
+
+
+def _fields(entry: AuditEntry) -> dict[str, Any]:
+    return {name: getattr(entry, name) for name in _ENTRY_FIELDS}
+
+
+def _hash(fields: Mapping[str, Any], sequence: int, previous: str) -> str:
+    return sha256_hex(canonical_json({**fields, "sequence": sequence, "previous": previous}))

@@ -15,6 +15,11 @@ from fleet.manifest import PinnedManifest
 
 WORK_SECONDS = 0.05
 """How long one round works before it lets requests have their turn."""
+FEW = 10
+"""So many are proposed at once."""
+DELAY_SECONDS = 0.02
+LONGEST_DELAY_SECONDS = 2.0
+"""Many refused at once means that many people read what happened: that comes first, for this long at most."""
 
 
 class Proposals:
@@ -26,15 +31,20 @@ class Proposals:
         self._lock = threading.Lock()
         self._facts: Facts | None = None
         self._waiting: dict[str, PinnedManifest] = {}
+        self._not_before = 0.0
 
     def expect(self, facts: Facts, refused: Mapping[str, PinnedManifest]) -> None:
         """Propose for these, by review key; what was waiting by older facts is dropped."""
         with self._lock:
             self._facts = facts
             self._waiting = dict(refused)
+            delay = DELAY_SECONDS * max(0, len(refused) - FEW)
+            self._not_before = time.monotonic() + min(LONGEST_DELAY_SECONDS, delay)
 
     def work(self) -> int:
         """One round; gives how many were proposed."""
+        if time.monotonic() < self._not_before:
+            return 0
         deadline = time.monotonic() + WORK_SECONDS
         count = 0
         while (item := self._next()) is not None:
