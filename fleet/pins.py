@@ -59,13 +59,15 @@ class EnginePins:
 def refuses_version(match: Match, policy: Policy) -> bool:
     """Whether a match refuses by itself: malware, or affected with a rating from the policy's level on.
 
-    A missing rating never refuses by itself.
+    A missing rating refuses only where the policy wants a triage entry for it: until somebody has looked, it counts.
     """
     if match.result is not Result.AFFECTED:
         return False
     if match.advisory.is_malware:
         return True
-    return match.severity is not None and match.severity.rank >= policy.refuse_affected_from.rank
+    if match.severity is None:
+        return policy.unrated_affected_needs_triage
+    return match.severity.rank >= policy.refuse_affected_from.rank
 
 
 def refusing_matches(

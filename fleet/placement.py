@@ -100,9 +100,9 @@ def _choose(
     accepted: list[tuple[Candidate, Spec, tuple[Violation, ...]]] = []
     rejections: list[Rejection] = []
     for name in _engines(manifest, catalogue):
-        refusal = _other_arm(manifest, name, exclude) or catalogue.refusal(name)
-        if refusal:
-            rejections.append(Rejection(name, None, "engine-offered", refusal))
+        turned_away = _turned_away(manifest, name, facts, catalogue, exclude)
+        if turned_away:
+            rejections.append(turned_away)
             continue
         found, rejected = _walk(manifest, name, facts, catalogue, source_digest)
         rejections += rejected
@@ -125,14 +125,22 @@ def _rank(candidate: Candidate) -> tuple[bool, float, int, str]:
     return (candidate.is_prerelease, -candidate.preference.score, candidate.residuals, candidate.engine)
 
 
-def _other_arm(manifest: Manifest, name: EngineName, exclude: EngineName | None) -> str | None:
-    """Why an engine is left to the other arm: a canary on the same engine would compare nothing."""
-    if name is exclude:
-        return "the other arm already runs it"
-    canary = manifest.spec.canary
+def _turned_away(
+    manifest: Manifest, name: EngineName, facts: Facts, catalogue: EngineCatalogue, exclude: EngineName | None
+) -> Rejection | None:
+    """Why no version of an engine is looked at: the arms differ, it is not offered, or nothing is known about it."""
     named = manifest.spec.engine.name if manifest.spec.engine else None
-    if canary is not None and canary.engine.name is name and named is None:
-        return "the canary runs it, and both arms need different engines"
+    canary = manifest.spec.canary
+    if name is exclude or (canary is not None and canary.engine.name is name and named is None):
+        return Rejection(name, None, "canary-other-engine", "the other arm runs it, and both need different engines")
+    refusal = catalogue.refusal(name)
+    if refusal:
+        return Rejection(name, None, "engine-offered", refusal)
+    unknown = facts.data.why_unknown(catalogue.package(name))
+    if unknown and named is None:
+        # A lack of data must never look better than known residuals: only a person takes such an engine, by name.
+        reason = f"unknown: {unknown}; it is taken only where the manifest names it"
+        return Rejection(name, None, "advisory-data", reason)
     return None
 
 

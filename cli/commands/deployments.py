@@ -64,7 +64,25 @@ def apply(
         found = api.find(path)
         body = manifest.model_dump(mode="json", exclude_none=True)
         applied.append(api.put(path, body, etag=found[1] if found else None, dry_run=dry_run))
+    if dry_run:
+        _show_plans(applied, output)
+        return
     emit({"items": applied}, output=output, rows=[_row(i) for i in applied], names=[_name(i) for i in applied])
+
+
+def _show_plans(plans: list[Document], output: Format) -> None:
+    """What a dry run found; exit 3 if the rules refuse any of it."""
+    rows = [
+        {"name": plan["name"], "action": plan["action"], "refused": plan["refused"], "changes": len(plan["changes"])}
+        for plan in plans
+    ]
+    emit({"items": plans}, output=output, rows=rows, names=[str(plan["name"]) for plan in plans])
+    if output is Format.TABLE:
+        shown = ("rule", "severity", "message", "remedy")
+        for plan in plans:
+            table([{key: item[key] for key in shown} for item in plan["violations"]], title=str(plan["name"]))
+    if any(plan["refused"] for plan in plans):
+        raise typer.Exit(Exit.REFUSED)
 
 
 @app.command()

@@ -63,15 +63,33 @@ def pin_stale(case: Case) -> Iterator[Violation]:
 
 
 def stale(written: Manifest, pinned: PinnedManifest) -> list[Violation]:
-    """Whether the written manifest has changed since it was pinned; needs no facts."""
+    """Whether the written manifest has changed since it was pinned, or the pin was changed by hand; needs no facts."""
     if written.name != pinned.name:
         message = f"the pin is of '{pinned.name}', the written manifest is '{written.name}'"
         return [_stale("/metadata/name", message, written.name, pinned.name)]
     found, wanted = pinned.pin.source_digest, written.source_digest
-    if found == wanted:
-        return []
-    message = f"{pinned.name} was pinned from {found}, but the written manifest has changed since and is {wanted}"
-    return [_stale("/pin/source_digest", message, wanted, found)]
+    if found != wanted:
+        message = f"{pinned.name} was pinned from {found}, but the written manifest has changed since and is {wanted}"
+        return [_stale("/pin/source_digest", message, wanted, found)]
+    differing = _differing(written.spec.model_dump(mode="json"), pinned.spec.model_dump(mode="json"), "/spec")
+    return [
+        _stale(pointer, f"the manifest says {ours!r}, the pin says {theirs!r}", str(ours), str(theirs))
+        for pointer, ours, theirs in differing
+        if pointer not in _FILLED_BY_PINNING
+    ]
+
+
+_FILLED_BY_PINNING = frozenset({"/spec/engine/runtime", "/spec/canary/engine/runtime"})
+"""A pin may say that a process stands for an image that nobody recorded."""
+
+
+def _differing(written: object, pinned: object, pointer: str) -> Iterator[tuple[str, object, object]]:
+    """Where a pin contradicts what is written; what is left open there may be anything."""
+    if isinstance(written, dict) and isinstance(pinned, dict):
+        for key, value in written.items():
+            yield from _differing(value, pinned.get(key), f"{pointer}/{key}")
+    elif written is not None and written != pinned:
+        yield pointer, written, pinned
 
 
 def _stale(pointer: str, message: str, written: str, pinned: str) -> Violation:

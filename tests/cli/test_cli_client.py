@@ -7,10 +7,12 @@ from pathlib import Path
 
 import httpx2 as httpx
 import pytest
+from typer.testing import CliRunner
 
 from cli import client as cli_client
 from cli.client import Api, Refused, member
 from cli.exits import CommandError, Exit, UsageError
+from cli.main import app
 from cli.server_profile import Profile, profile
 from local.identity import ProcessIdentity
 from local.layout import Layout
@@ -218,3 +220,45 @@ def test_a_config_file_without_tables_of_profiles_is_a_usage_error(
     (tmp_path / "enginehouse/config.toml").write_text(text)
     with pytest.raises(UsageError, match=r"write \[profiles.NAME\]"):
         profile(None, None)
+
+
+@pytest.mark.parametrize(("refused", "code"), [(False, 0), (True, 3)])
+def test_a_dry_run_shows_the_plan_and_exits_3_when_it_is_refused(
+    refused: bool, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    violation = {"rule": "version-published", "severity": "mandatory", "message": "not published", "remedy": "take 1"}
+    plan = {
+        "kind": "Plan",
+        "name": "support-chat",
+        "action": "create",
+        "refused": refused,
+        "changes": [],
+        "violations": [violation] if refused else [],
+    }
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        if request.method == "GET":
+            return problem(404)
+        assert request.url.params["dry_run"] == "true"
+        return httpx.Response(200, json=plan)
+
+    monkeypatch.setattr(Api, "connect", classmethod(lambda *_: api(handler)))
+    written = tmp_path / "support-chat.yaml"
+    written.write_text(WRITTEN)
+    assert CliRunner().invoke(app, ["pin", str(written), "--write"]).exit_code == 0
+    arguments = ["deployments", "apply", str(tmp_path / "support-chat.pinned.yaml"), "--dry-run"]
+    for output in ("table", "json", "name"):
+        result = CliRunner().invoke(app, [*arguments, "-o", output])
+        assert result.exit_code == code
+        assert "support-chat" in result.stdout
+
+
+WRITTEN = """
+kind: InferenceDeployment
+metadata: {name: support-chat}
+spec:
+  workload: chat
+  model: {id: Qwen/Qwen3-8B, revision: b968826d9c46dd6066d109eabc6255188de91218}
+  batch: {max_model_len: 8192}
+  hardware: {instance_type: g6.xlarge, gpus: 1}
+"""

@@ -206,6 +206,17 @@ def test_pin_writes_a_lock_that_check_accepts_until_the_manifest_changes(tmp_pat
     assert "changed since" in json.loads(stale.stdout)["stale"][0]
 
 
+def test_a_pin_that_was_changed_by_hand_is_stale(tmp_path: Path) -> None:
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN)
+    assert run("pin", str(written), "--write").exit_code == 0
+    pinned = tmp_path / "x.pinned.yaml"
+    pinned.write_text(pinned.read_text().replace("max_model_len: 8192", "max_model_len: 4096"))
+    result = run("pin", str(written), "--check", "-o", "json")
+    assert result.exit_code == 3
+    assert "the manifest says 8192, the pin says 4096" in json.loads(result.stdout)["stale"][0]
+
+
 def test_pin_keeps_every_rejection_with_its_reason(tmp_path: Path) -> None:
     written = tmp_path / "x.yaml"
     written.write_text(WRITTEN.replace("{name: vllm}", "{name: vllm, version: 0.18.2}"))

@@ -134,6 +134,13 @@ def test_a_missing_or_low_rating_never_moves_a_floor(severity: Severity | None, 
     assert limit == Floor("0.3.0" if refused else "0.1.0")
 
 
+def test_an_unrated_record_moves_a_floor_where_the_policy_wants_it_triaged() -> None:
+    found = data(record(1, ("introduced", "0"), ("fixed", "0.3.0"), severity=None))
+    strict = engine_pins(found, PACKAGE, Policy(unrated_affected_needs_triage=True))
+    assert pin(strict, "core").limit == Floor("0.3.0")
+    assert pin(engine_pins(found, PACKAGE, Policy()), "core").limit == Floor("0.1.0")
+
+
 def test_malware_refuses_on_every_path_and_without_a_rating() -> None:
     bad = record(1, ("introduced", "0.3.0"), ("last_affected", "0.3.0"), severity=None)
     found = pins(bad.model_copy(update={"is_malware": True}), labels={"CVE-2026-1": ("multimodal",)})

@@ -13,6 +13,7 @@ from fleet.manifest import Manifest, PinnedManifest, parse
 from fleet.placement import choose, repin
 from fleet.policy import Policy
 from fleet.rules import review
+from fleet.severity import Severity
 from fleet.spec import EngineName, Workload
 from fleet.violation import refuses
 from sources.snapshot import bundled
@@ -127,6 +128,16 @@ def test_a_process_stands_for_an_image_only_where_the_pin_says_so() -> None:
     pinned = choose(written(), FACTS, CATALOGUE).pinned
     assert pinned is not None
     assert pinned.pin.runtime == "process"
+
+
+@given(st.sampled_from(list(Workload)), st.booleans())
+def test_an_engine_without_advisory_data_is_taken_only_by_name(workload: Workload, strict: bool) -> None:
+    policy = Policy(allow_runtime_process=True, residuals_need_triage_from=Severity.HIGH if strict else None)
+    facts = FACTS.model_copy(update={"policy": policy})
+    choice = choose(written(workload=workload), facts, CATALOGUE)
+    assert choice.chosen is None or choice.chosen.engine is not EngineName.LMDEPLOY
+    unknown = next(item for item in choice.rejections if item.engine == "lmdeploy")
+    assert (unknown.rule, unknown.version) == ("advisory-data", None)
 
 
 def test_a_manifest_that_wants_a_process_gets_no_image() -> None:
