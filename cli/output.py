@@ -39,6 +39,11 @@ def silence(stream: TextIO) -> None:
     os.close(nowhere)
 
 
+def say(message: str) -> None:
+    """A sentence that is part of the answer for people, on stdout beside the table."""
+    typer.echo(message)
+
+
 def emit(data: object, *, output: Format, rows: Iterable[Row] = (), names: Iterable[str] = (), title: str = "") -> None:
     """Print data in the wished form; ``rows`` are what a table shows and ``names`` what ``-o name`` does."""
     if output is Format.JSON:

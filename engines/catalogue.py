@@ -1,7 +1,7 @@
 """The engine catalogue: what each engine of each version can do and how it is started, from the package's own data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from engines import exposure as paths
@@ -56,6 +56,9 @@ class Catalogue:
     models: ModelTable
     hosts: Mapping[HostedName, HostedTable]
     releases: Releases
+    _last: list[tuple[AnyManifest, EngineName, str, Wish, Draft]] = field(
+        default_factory=list, repr=False, compare=False
+    )
 
     @classmethod
     def of(cls, data: PackageData) -> "Catalogue":
@@ -93,12 +96,11 @@ class Catalogue:
 
     def exposure(self, manifest: AnyManifest, name: EngineName, version: str) -> Exposure:
         """The code paths that model, flags and features switch on."""
-        wish = self._wish(manifest, name, version)
-        return paths.exposure(wish, self._settings(wish))
+        return paths.exposure(*self._asked(manifest, name, version))
 
     def flag_problems(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[FlagProblem, ...]:
         """Flags of the manifest that the version does not take."""
-        return tuple(problems.flag_problems(self._wish(manifest, name, version)))
+        return tuple(problems.flag_problems(self._asked(manifest, name, version)[0]))
 
     def unsupported(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[Unsupported, ...]:
         """What the manifest asks and the version can't do."""
@@ -154,6 +156,16 @@ class Catalogue:
     def hosted(self, manifest: AnyManifest) -> HostedTarget | None:
         """Where requests go when somebody else runs the engine, or ``None``."""
         return hosted.target(manifest, self.hosts)
+
+    def _asked(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[Wish, Draft]:
+        """Wish and settings of a manifest; the last ones are kept, since a review asks several questions in a row."""
+        last = self._last[0] if self._last else None
+        if last is not None and last[0] is manifest and last[1:3] == (name, version):
+            return last[3:]
+        wish = self._wish(manifest, name, version)
+        settled = self._settings(wish)
+        self._last[:] = [(manifest, name, version, wish, settled)]
+        return wish, settled
 
     def _wish(self, manifest: AnyManifest, name: EngineName, version: str, pool: PoolRole | None = None) -> Wish:
         return Wish.of(manifest, name, self.books[name].at(version), self.tables[name], self.models, pool)

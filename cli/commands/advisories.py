@@ -7,7 +7,7 @@ import typer
 
 from cli.exits import Exit, UsageError
 from cli.facts_at_hand import DataOption, PolicyOption, advisory_data, policy_of, where_from
-from cli.output import Format, Output, emit, table, tell
+from cli.output import Format, Output, emit, say, table, tell
 from fleet.codepath import CodePath
 from fleet.facts import AdvisoryData
 from fleet.matching import Match, Result
@@ -47,7 +47,7 @@ def check(
     verdict = check_version(found, package, version, frozenset(paths) if paths else None)
     if output is Format.TABLE:
         table([_match_row(match) for match in verdict.matches], title=f"{package} {version}: {verdict.result}")
-        _tell_verdict(verdict, found)
+        _say_verdict(verdict, found)
     else:
         names = [match.advisory.id for match in verdict.matches]
         emit(_verdict_json(verdict, found), output=output, names=names)
@@ -81,8 +81,8 @@ def pins(
     )
     if output is Format.TABLE:
         for item in all_pins:
-            tell(f"{item.package}: {_recommendation(item)}")
-        tell(where_from(found))
+            say(f"{item.package}: {_recommendation(item)}")
+        say(where_from(found))
 
 
 @app.command("list")
@@ -192,16 +192,16 @@ def _match_row(match: Match) -> dict[str, object]:
     }
 
 
-def _tell_verdict(verdict: Verdict, data: AdvisoryData) -> None:
-    tell(f"verdict: {verdict.result} ({verdict.reason})")
+def _say_verdict(verdict: Verdict, data: AdvisoryData) -> None:
+    say(f"verdict: {verdict.result} ({verdict.reason})")
     if not data.advisories_for(verdict.package):
-        tell(f"{verdict.package} is in no record{did_you_mean(verdict.package, _packages(data))}")
+        say(f"{verdict.package} is in no record{did_you_mean(verdict.package, _packages(data))}")
     if verdict.published is False:
-        tell(_not_published(verdict, data))
+        say(_not_published(verdict, data))
     if verdict.suppressed:
         ids = ", ".join(match.advisory.id for match in verdict.suppressed)
-        tell(f"not counted, their code paths are off: {ids}")
-    tell(where_from(data))
+        say(f"not counted, their code paths are off: {ids}")
+    say(where_from(data))
 
 
 def _not_published(verdict: Verdict, data: AdvisoryData) -> str:

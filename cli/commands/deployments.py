@@ -10,10 +10,12 @@ import typer
 from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption, member
 from cli.exits import CommandError, Exit, UsageError
 from cli.manifests import read_manifest
-from cli.output import Format, Output, emit, table, tell
+from cli.output import Format, Output, emit, say, table, tell
 from fleet.manifest import PinnedManifest
 
 app = typer.Typer(no_args_is_help=True, help="Deployments: list, get, apply, diff, accept, delete.")
+SHOWN_IDENTITY_DIGITS = 12
+"""What a table shows of an identity; ``-o json`` has all 32 digits."""
 Name = Annotated[str, typer.Argument(help="The deployment's name.")]
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Pinned manifests.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; it stands in the audit log.")]
@@ -44,7 +46,7 @@ def get(
         status = item.get("status") or {}
         table(_conditions(item), title="conditions")
         if status.get("proposal"):
-            tell(f"proposal: {status['proposal'].get('reason')}; take it with 'enginehouse deployments accept {name}'")
+            say(f"proposal: {status['proposal'].get('reason')}; take it with 'enginehouse deployments accept {name}'")
 
 
 @app.command()
@@ -176,7 +178,7 @@ def _row(item: Document) -> dict[str, object]:
         "engine": f"{engine.get('name')} {engine.get('version') or ''}".strip(),
         "phase": status.get("phase"),
         "compliant": compliant,
-        "identity": status.get("identity"),
+        "identity": str(status.get("identity") or "")[:SHOWN_IDENTITY_DIGITS] or None,
         "proposal": "yes" if status.get("proposal") else None,
     }
 

@@ -10,7 +10,7 @@ import typer
 from cli.exits import Exit, UsageError
 from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
-from cli.output import Format, Output, emit, table, tell
+from cli.output import Format, Output, emit, say, table, tell
 from cli.violations import violation_rows
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest, dump
@@ -40,7 +40,7 @@ def pin(
         raise UsageError("--write and --check exclude each other; --check only compares")
     catalogue = load()
     known = facts(environment, data, policy, catalogue.digest, bundle=bundle)
-    written = [(path, _written(path)) for path in files]
+    written = _written(files)
     choices = [(path, manifest, choose(manifest, known, catalogue)) for path, manifest in written]
     problems = [_stale(path, manifest) for path, manifest in written] if check else []
     if write:
@@ -57,11 +57,13 @@ def pinned_path(written: Path) -> Path:
     return written.with_name(f"{written.stem}.pinned.yaml")
 
 
-def _written(path: Path) -> Manifest:
-    manifest = read_manifest(path)
-    if isinstance(manifest, PinnedManifest):
-        raise UsageError(f"{path} is already pinned; give the written manifest")
-    return manifest
+def _written(files: list[Path]) -> list[tuple[Path, Manifest]]:
+    """The written manifests among the files: a glob that also finds pinned ones works a second time."""
+    manifests = [(path, read_manifest(path)) for path in files]
+    found = [(path, item) for path, item in manifests if isinstance(item, Manifest)]
+    if not found:
+        raise UsageError(f"{files[0]} is already pinned; give the written manifest")
+    return found
 
 
 def _canary_is_pinned(choice: Choice) -> bool:
@@ -109,8 +111,8 @@ def _show(
     for _, manifest, choice in choices:
         _show_choice(manifest.name, choice)
     for problem in filter(None, problems):
-        tell(f"stale: {problem}")
-    tell(where_from(known))
+        say(f"stale: {problem}")
+    say(where_from(known))
 
 
 def _show_choice(name: str, choice: Choice) -> None:

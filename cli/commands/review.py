@@ -9,7 +9,7 @@ import typer
 from cli.exits import Exit
 from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
-from cli.output import Format, Output, emit, table, tell
+from cli.output import Format, Output, emit, say, table
 from cli.violations import violation_rows
 from fleet.manifest import AnyManifest, PinnedManifest
 from fleet.rules import review as review_manifest
@@ -37,8 +37,8 @@ def review(
     refused = [item for item in reviewed if refuses(item.violations)]
     if output is Format.TABLE:
         _show(reviewed)
-        tell(f"{len(refused)} of {len(reviewed)} refused")
-        tell(where_from(known))
+        say(f"{len(refused)} of {len(reviewed)} refused")
+        say(where_from(known))
     else:
         origin = {"digest": known.digest, "as_of": known.as_of, "source": known.data.source}
         document = {"manifests": [_document(item) for item in reviewed], "facts": origin}

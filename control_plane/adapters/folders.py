@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from control_plane.ports import Clock, FeedError
-from fleet.facts import AdvisoryData
+from fleet.facts import AdvisoryData, Quarantined
 from sources import osv_folder, snapshot
 from sources.assemble import assemble, combine
 from sources.companions import Published
@@ -42,10 +42,7 @@ class FolderFeed:
 
     def _folder_layer(self) -> AdvisoryData:
         signatures = self._signatures()
-        try:
-            self._scans = {item: self._scans.get(item) or osv_folder.scan([Path(item[0])]) for item in signatures}
-        except SourceError as error:
-            raise FeedError(str(error)) from error
+        self._scans = {item: self._scans.get(item) or _scan(Path(item[0])) for item in signatures}
         scans = list(self._scans.values())
         labels = {key: label for scan in scans for key, label in scan.labels.items()}
         return assemble(
@@ -68,16 +65,28 @@ class FolderFeed:
 def _files_below(folder: Path) -> Iterable[Signature]:
     if not folder.is_dir():
         raise FeedError(f"the advisory folder {folder} is not there")
+    for root, folders, names in os.walk(folder, onerror=_refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            if not name.startswith(".") and name.lower().endswith(_READ_SUFFIXES):
+                yield _signature(os.path.join(root, name))
+
+
+def _signature(path: str) -> Signature:
+    """What changes with a file; one that can't be looked at (gone again, a broken link) counts and hides no other."""
     try:
-        for root, folders, names in os.walk(folder, onerror=_refuse):
-            folders[:] = [name for name in folders if not name.startswith(".")]
-            for name in names:
-                if not name.startswith(".") and name.lower().endswith(_READ_SUFFIXES):
-                    path = os.path.join(root, name)
-                    status = os.stat(path)
-                    yield (path, status.st_mtime_ns, status.st_size, status.st_ino)
-    except FileNotFoundError:
-        return  # a file that went away between its listing and its look: the next look sees the folder without it
+        status = os.stat(path)
+    except OSError:
+        return (path, 0, -1, 0)
+    return (path, status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def _scan(path: Path) -> Scan:
+    """The records of one file; one that can't be opened is quarantined, and the rest of the feed goes on."""
+    try:
+        return osv_folder.scan([path])
+    except SourceError as error:
+        return Scan(quarantined=[Quarantined(source=path.name, reason=str(error))])
 
 
 def _refuse(error: OSError) -> None:

@@ -206,6 +206,13 @@ def test_pin_writes_a_lock_that_check_accepts_until_the_manifest_changes(tmp_pat
     assert "changed since" in json.loads(stale.stdout)["stale"][0]
 
 
+def test_a_glob_that_finds_pinned_files_too_works_a_second_time(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(WRITTEN)
+    for _ in range(2):
+        assert run("pin", *map(str, sorted(tmp_path.glob("*.yaml"))), "--write").exit_code == 0
+    assert "already pinned" in str(run("pin", str(tmp_path / "x.pinned.yaml")).exception)
+
+
 def test_a_pin_that_was_changed_by_hand_is_stale(tmp_path: Path) -> None:
     written = tmp_path / "x.yaml"
     written.write_text(WRITTEN)
@@ -263,7 +270,7 @@ def test_a_bundle_of_facts_stands_for_every_other_source(tmp_path: Path) -> None
 
 def test_a_mistyped_package_is_told_the_nearest(data: Path) -> None:
     result = run("advisories", "check", "vlm==0.33.0", "--data", str(data))
-    assert "vlm is in no record; did you mean 'vllm'?" in result.stderr
+    assert "vlm is in no record; did you mean 'vllm'?" in result.stdout
 
 
 def test_help_shows_every_command_and_its_exit_codes() -> None:

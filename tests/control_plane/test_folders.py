@@ -49,6 +49,16 @@ def test_only_files_that_changed_are_read_again(feed, tmp_path):
     assert [os.path.basename(key[0]) for key in same] == ["one.json"]
 
 
+@pytest.mark.parametrize("target", ["/nowhere", "a.json"])
+def test_a_link_that_leads_nowhere_hides_no_other_file(feed, tmp_path, target):
+    os.symlink(target, tmp_path / "a.json")
+    (tmp_path / "b.json").write_text(osv("GHSA-after"))
+    data = feed.read()
+    assert ids(data) == ["GHSA-after"]
+    assert [item.source for item in data.quarantined] == ["a.json"]
+    assert feed.fingerprint() == feed.fingerprint()
+
+
 def test_a_truncated_file_is_set_aside_and_the_others_go_in(feed, tmp_path):
     (tmp_path / "good.json").write_text(osv("GHSA-good"))
     (tmp_path / "bad.json").write_text(osv("GHSA-bad")[:-30])
