@@ -117,11 +117,13 @@ def missing_pins(spec: Spec) -> tuple[str, ...]:
     return tuple(pointer for pointer, value in parts if not value)
 
 
+_IDENTIFIED_PARTS = ("engine", "hosted", "batch", "hardware", "parallelism", "pools", "features")
+
+
 def _identified(spec: Spec) -> dict[str, object]:
-    plain = spec.model_dump(mode="json", exclude_none=True)
+    plain = spec.model_dump(mode="json", exclude_none=True, include={"model", *_IDENTIFIED_PARTS})
     model = {key: plain["model"].get(key) for key in ("id", "revision", "quantization")}
-    keys = ("engine", "hosted", "batch", "hardware", "parallelism", "pools", "features")
-    return {"model": model} | {key: plain.get(key) for key in keys}
+    return {"model": model} | {key: plain.get(key) for key in _IDENTIFIED_PARTS}
 
 
 @dataclass(frozen=True, slots=True)

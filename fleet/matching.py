@@ -40,6 +40,8 @@ class Answer:
 
     result: Result
     reason: str
+    is_silent: bool = False
+    """The source gives nothing to compare: only commits, or neither a range nor versions."""
 
 
 def strictest(answers: Iterable[Answer], *, otherwise: Answer) -> Answer:
@@ -81,7 +83,7 @@ def match(advisory: Advisory, package: str, version: Version | None, raw: str) -
     fixes = tuple(map(public, named))
     answers = [(record, _record_answer(record, package, version, raw, fixes)) for record in advisory.records]
     counted = [answer for record, answer in answers if not record.withdrawn]
-    decided = strictest(counted, otherwise=Answer(Result.NOT_AFFECTED, "withdrawn by every source"))
+    decided = strictest(_heard(counted), otherwise=Answer(Result.NOT_AFFECTED, "withdrawn by every source"))
     return Match(
         advisory=advisory,
         package=package,
@@ -92,6 +94,12 @@ def match(advisory: Advisory, package: str, version: Version | None, raw: str) -
         fixed=tuple(dict.fromkeys(named.values())),
         by_source=tuple((record.id, answer) for record, answer in answers),
     )
+
+
+def _heard(answers: Sequence[Answer]) -> Sequence[Answer]:
+    """The answers that count: a silent source stays out where another one could be compared with the version."""
+    speaking = [answer for answer in answers if not answer.is_silent]
+    return speaking if any(answer.result is not Result.UNKNOWN for answer in speaking) else answers
 
 
 def named_fixes(records: Iterable[Record], package: str) -> dict[Version, str]:
@@ -139,7 +147,7 @@ def _unranged_answer(entry: AffectedPackage, version: Version) -> Answer:
     """Judge an entry without a comparable range: by its list alone, where the list is complete."""
     if not entry.versions:
         kind = "only commits" if entry.ranges else "neither a range nor versions"
-        return Answer(Result.UNKNOWN, f"the record gives {kind}")
+        return Answer(Result.UNKNOWN, f"the record gives {kind}", is_silent=True)
     if entry.is_partial:
         return Answer(Result.UNKNOWN, "only an excerpt of the record is known; other versions may be affected")
     if _lists_lines(entry, version):

@@ -289,6 +289,19 @@ def test_two_sources_that_disagree_are_both_shown_and_the_stricter_counts() -> N
     }
 
 
+@pytest.mark.parametrize("silent", [(), (a_range(("introduced", "0"), kind="GIT"),)])
+def test_a_source_with_nothing_to_compare_is_not_heard_beside_one_that_can_be(
+    silent: tuple[AffectedRange, ...],
+) -> None:
+    commits = Source("CVE-2026-8", silent, aliases=("GHSA-s",))
+    ranged = Source("GHSA-s", (a_range(("introduced", "0"), ("fixed", "0.30.0")),))
+    assert judge("0.33.0", commits).result is Result.UNKNOWN
+    assert judge("0.33.0", commits, ranged).result is Result.NOT_AFFECTED
+    assert judge("0.29.0", commits, ranged).result is Result.AFFECTED
+    unreadable = Source("GHSA-s", (a_range(("introduced", "0"), ("fixed", "latest")),))
+    assert judge("0.33.0", commits, unreadable).result is Result.UNKNOWN
+
+
 def test_withdrawn_by_every_source_is_dropped_and_by_one_is_kept_and_flagged() -> None:
     open_ended = (a_range(("introduced", "0")),)
     gone = Source("PYSEC-1", open_ended, withdrawn="2024-01-01T00:00:00Z", aliases=("GHSA-w",))
