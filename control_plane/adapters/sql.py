@@ -4,13 +4,15 @@ SQLite runs in WAL mode, so that readers never wait for the writer. A write unit
 the head of the audit chain: one writer at a time, in this process and beyond it.
 """
 
+import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, make_url, select
-from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
 
 from control_plane.adapters import sql_tables as tables
@@ -54,9 +56,24 @@ def writing(engine: Engine) -> Connection:
 def _set_up_sqlite(connection: DBAPIConnection, _record: object) -> None:
     connection.isolation_level = None  # SQLAlchemy's events start the transactions
     cursor = connection.cursor()
-    for pragma in ("journal_mode=WAL", "foreign_keys=ON", f"busy_timeout={BUSY_MILLISECONDS}", "synchronous=FULL"):
+    for pragma in (f"busy_timeout={BUSY_MILLISECONDS}", "foreign_keys=ON", "synchronous=FULL"):
         cursor.execute(f"PRAGMA {pragma}")
+    _use_write_ahead_log(cursor)
     cursor.close()
+
+
+def _use_write_ahead_log(cursor: DBAPICursor) -> None:
+    """Switch to WAL; processes that open a new file at once refuse each other here without waiting, so try again."""
+    deadline = time.monotonic() + BUSY_MILLISECONDS / 1000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _begin_sqlite(connection: Connection) -> None:

@@ -1,6 +1,8 @@
 """Storage: the schema on both databases, and what happens when a disk is full or read-only."""
 
 import io
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from alembic import command
@@ -138,3 +140,22 @@ def test_a_database_that_is_not_there_any_more_makes_it_not_ready(world):
     assert world.get("/livez", scope=None).status_code == 200
     with pytest.raises(StorageError):
         TokenService(store=store, clock=world.clock).create("x", Scope.READER)
+
+
+def test_several_that_open_a_new_database_at_once_all_get_it(tmp_path):
+    def opened(url, gate):
+        engine = connect(url)
+        gate.wait()
+        try:
+            migrate(engine)
+            with engine.connect() as connection:
+                return connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+        finally:
+            engine.dispose()
+
+    for number in range(10):
+        url = f"sqlite:///{tmp_path / f'{number}.db'}"
+        gate = threading.Barrier(3)
+        with ThreadPoolExecutor(3) as threads:
+            modes = [threads.submit(opened, url, gate) for _ in range(3)]
+        assert [mode.result() for mode in modes] == ["wal"] * 3
