@@ -9,6 +9,8 @@ from cli.client import Api, ProfileOption, ServerOption, TokenOption
 from cli.exits import CommandError
 from cli.facts_at_hand import DataOption, EnvironmentOption, PolicyOption, facts
 from cli.output import Format, Output, emit, tell
+from sources.errors import SourceError
+from sources.whole_file import write_whole
 
 app = typer.Typer(no_args_is_help=True, help="Where facts come from; pull them from a server.")
 
@@ -55,10 +57,8 @@ def pull(
     import json
 
     document = Api.connect(server, token, profile).get("/v1/facts")
-    temporary = target.with_name(f".{target.name}.new")
     try:
-        temporary.write_text(json.dumps(document, ensure_ascii=False))
-        temporary.replace(target)
-    except OSError as error:
-        raise CommandError(f"{target} can't be written: {error.strerror}") from None
+        write_whole(target, json.dumps(document, ensure_ascii=False).encode())
+    except SourceError as error:
+        raise CommandError(str(error)) from None
     tell(f"wrote {target}: {document.get('digest', 'digest unknown')} as of {document.get('as_of', 'unknown')}")

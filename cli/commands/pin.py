@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from cli.exits import Exit, UsageError
+from cli.exits import CommandError, Exit, UsageError
 from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, say, table, tell
 from cli.violations import violation_rows
 from fleet.facts import Facts
-from fleet.manifest import Manifest, PinnedManifest, dump
+from fleet.manifest import Manifest, PinnedManifest
 from fleet.placement import Choice, Rejection, choose
 from fleet.rules import stale
+from sources import manifest_file
+from sources.errors import SourceError
 
 
 def pin(
@@ -52,11 +54,6 @@ def pin(
         raise typer.Exit(Exit.REFUSED)
 
 
-def pinned_path(written: Path) -> Path:
-    """Where the pinned manifest of a written one lies: ``x.yaml`` -> ``x.pinned.yaml``."""
-    return written.with_name(f"{written.stem}.pinned.yaml")
-
-
 def _written(files: list[Path]) -> list[tuple[Path, Manifest]]:
     """The written manifests among the files: a glob that also finds pinned ones works a second time."""
     manifests = [(path, read_manifest(path)) for path in files]
@@ -72,7 +69,7 @@ def _canary_is_pinned(choice: Choice) -> bool:
 
 def _stale(path: Path, manifest: Manifest) -> str | None:
     """What is wrong with the pinned file of a manifest, or ``None``."""
-    beside = pinned_path(path)
+    beside = manifest_file.pinned_path(path)
     if not beside.exists():
         return f"{beside} is missing; run 'enginehouse pin --write {path}'"
     pinned = read_manifest(beside)
@@ -83,16 +80,17 @@ def _stale(path: Path, manifest: Manifest) -> str | None:
 
 
 def _write(path: Path, choice: Choice) -> None:
-    arms = [(pinned_path(path), choice)]
+    arms = [(manifest_file.pinned_path(path), choice)]
     if choice.canary is not None:
         arms.append((path.with_name(f"{path.stem}.canary.pinned.yaml"), choice.canary))
     for target, arm in arms:
         if arm.pinned is None:
             tell(f"{target} not written: a part is missing or refused")
             continue
-        temporary = target.with_name(f".{target.name}.new")
-        temporary.write_text(dump(arm.pinned))
-        temporary.replace(target)
+        try:
+            manifest_file.write(target, arm.pinned)
+        except SourceError as error:
+            raise CommandError(str(error)) from None
         tell(f"wrote {target} ({arm.pinned.identity})")
 
 
