@@ -56,9 +56,8 @@ class Catalogue:
     models: ModelTable
     hosts: Mapping[HostedName, HostedTable]
     releases: Releases
-    _last: list[tuple[AnyManifest, EngineName, str, Wish, Draft]] = field(
-        default_factory=list, repr=False, compare=False
-    )
+    _last: list[tuple[AnyManifest, EngineName, str, Wish]] = field(default_factory=list, repr=False, compare=False)
+    _drafted: list[tuple[Wish, Draft]] = field(default_factory=list, repr=False, compare=False)
 
     @classmethod
     def of(cls, data: PackageData) -> "Catalogue":
@@ -96,15 +95,16 @@ class Catalogue:
 
     def exposure(self, manifest: AnyManifest, name: EngineName, version: str) -> Exposure:
         """The code paths that model, flags and features switch on."""
-        return paths.exposure(*self._asked(manifest, name, version))
+        wish = self._wished(manifest, name, version)
+        return paths.exposure(wish, self._draft(wish))
 
     def flag_problems(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[FlagProblem, ...]:
         """Flags of the manifest that the version does not take."""
-        return tuple(problems.flag_problems(self._asked(manifest, name, version)[0]))
+        return tuple(problems.flag_problems(self._wished(manifest, name, version)))
 
     def unsupported(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[Unsupported, ...]:
         """What the manifest asks and the version can't do."""
-        return tuple(support.unsupported(self._wish(manifest, name, version)))
+        return tuple(support.unsupported(self._wished(manifest, name, version)))
 
     def preference(self, manifest: AnyManifest, name: EngineName) -> Preference:
         """How well the engine suits the workload."""
@@ -157,15 +157,23 @@ class Catalogue:
         """Where requests go when somebody else runs the engine, or ``None``."""
         return hosted.target(manifest, self.hosts)
 
-    def _asked(self, manifest: AnyManifest, name: EngineName, version: str) -> tuple[Wish, Draft]:
-        """Wish and settings of a manifest; the last ones are kept, since a review asks several questions in a row."""
+    def _wished(self, manifest: AnyManifest, name: EngineName, version: str) -> Wish:
+        """The wish of a manifest; the last one is kept, since a review asks several questions in a row."""
         last = self._last[0] if self._last else None
         if last is not None and last[0] is manifest and last[1:3] == (name, version):
-            return last[3:]
+            return last[3]
         wish = self._wish(manifest, name, version)
-        settled = self._settings(wish)
-        self._last[:] = [(manifest, name, version, wish, settled)]
-        return wish, settled
+        self._last[:] = [(manifest, name, version, wish)]
+        return wish
+
+    def _draft(self, wish: Wish) -> Draft:
+        """The settings in force for a wish; the last ones are kept."""
+        last = self._drafted[0] if self._drafted else None
+        if last is not None and last[0] is wish:
+            return last[1]
+        drafted = self._settings(wish)
+        self._drafted[:] = [(wish, drafted)]
+        return drafted
 
     def _wish(self, manifest: AnyManifest, name: EngineName, version: str, pool: PoolRole | None = None) -> Wish:
         return Wish.of(manifest, name, self.books[name].at(version), self.tables[name], self.models, pool)

@@ -31,7 +31,7 @@ def settings(engine: Engine, wish: Wish, host: str | None = None, port: int | No
 def put_written(wish: Wish, draft: Draft) -> None:
     """Settings whose default moved between versions, and those that the house always states."""
     for item in wish.table.written:
-        if not item.when or wish.asks_for(*item.when):
+        if not item.when or not wish.asks.isdisjoint(item.when):
             draft.put(item.flag, item.value)
     shutdown = wish.table.shutdown
     if shutdown.flag is not None:

@@ -56,7 +56,7 @@ def _opened_by(rule: PathRule, wish: Wish, on: Mapping[str, str], media: str | N
         return f"{switched} is set: {rule.reason}"
     if media is not None and MEDIA_ON in rule.any:
         return f"{rule.reason}: {media}"
-    return rule.reason if rule.always or wish.asks_for(*rule.any) else None
+    return rule.reason if rule.always or not wish.asks.isdisjoint(rule.any) else None
 
 
 def _everything(reason: str) -> Exposure:

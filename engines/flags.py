@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from packaging.version import Version
 
-from fleet.nearest import nearest
+from fleet.nearest import closest
+from fleet.recall import Recall
 from fleet.spec import EngineName
 from fleet.versions import parse_version, public
 
@@ -61,6 +62,8 @@ class FlagBook:
     fixed_note: str | None = None
     """Set when one list stands for every version."""
     _taken: dict[int, Mapping[str, Flag]] = field(default_factory=dict, repr=False, compare=False)
+    _near: Recall[str, tuple[str, ...]] = field(default_factory=Recall, repr=False, compare=False)
+    _lists: Recall[str, "FlagList"] = field(default_factory=Recall, repr=False, compare=False)
 
     @classmethod
     def read(cls, engine: EngineName, document: Mapping[str, Any], *, fixed_note: str | None = None) -> "FlagBook":
@@ -100,6 +103,9 @@ class FlagBook:
 
     def at(self, version: str) -> "FlagList":
         """The list that stands for a version: its own, else the nearest older one, else the oldest."""
+        return self._lists.of(version, lambda: self._list(version))
+
+    def _list(self, version: str) -> "FlagList":
         parsed = parse_version(version)
         if self.fixed_note is not None or parsed is None:
             return FlagList(self, len(self.versions) - 1, version, self.fixed_note or _unreadable(version, self))
@@ -112,6 +118,10 @@ class FlagBook:
         older = self.versions[found]
         note = f"no flag list of {self.engine} {version} is known; that of {older}, the nearest older, was taken"
         return FlagList(self, found, version, note)
+
+    def near(self, spelling: str) -> tuple[str, ...]:
+        """The closest spellings that any version takes, closest first."""
+        return self._near.of(spelling, lambda: closest(spelling, self.spellings, most=8))
 
     def where(self, spelling: str) -> str:
         """Which known versions take a spelling, as the end of a sentence."""
@@ -179,7 +189,7 @@ class FlagList:
 
     def nearest(self, spelling: str) -> str | None:
         """The closest spelling that the version takes."""
-        return nearest(spelling, self.spellings)
+        return next((known for known in self.book.near(spelling) if known in self.spellings), None)
 
 
 def _flag(name: str, entry: Mapping[str, Any], position: Mapping[str, int]) -> Flag:

@@ -12,7 +12,7 @@ def unsupported(wish: Wish) -> Iterator[Unsupported]:
     """Everything that is in the way."""
     yield from _limits(wish)
     for requirement in wish.table.requires:
-        if wish.asks_for(*requirement.any):
+        if not wish.asks.isdisjoint(requirement.any):
             yield from _missing(wish, requirement)
     yield from _unsaid(wish)
     yield from _quantization(wish)
@@ -27,7 +27,7 @@ def _title(wish: Wish) -> str:
 def _limits(wish: Wish) -> Iterator[Unsupported]:
     version = parse_version(wish.flags.version)
     for limit in wish.table.limits:
-        if wish.asks_for(*limit.any) and limit.covers(version):
+        if not wish.asks.isdisjoint(limit.any) and limit.covers(version):
             asked = ", ".join(sorted(wish.asks.intersection(limit.any)))
             yield Unsupported(limit.pointer, f"{_title(wish)} can't do {asked}: {limit.message}")
 
@@ -49,7 +49,7 @@ def _missing(wish: Wish, requirement: Requirement) -> Iterator[Unsupported]:
 def _unsaid(wish: Wish) -> Iterator[Unsupported]:
     given = {wish.flags.name(spelling) for spelling in wish.given}
     for need in wish.table.needs_flag:
-        if wish.asks_for(*need.any) and given.isdisjoint(need.flags):
+        if not wish.asks.isdisjoint(need.any) and given.isdisjoint(need.flags):
             yield Unsupported(need.pointer, f"{_title(wish)}: {need.message}")
 
 

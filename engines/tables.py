@@ -1,11 +1,14 @@
 """What the data says about an engine, as closed types: verdicts and capabilities stand there, not in code."""
 
+from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Literal
 
 from packaging.version import Version
 from pydantic import Field
 
 from fleet.engine import Probes
+from fleet.recall import Recall
 from fleet.spec import FlagValue
 from fleet.value import Value
 from fleet.versions import parse_version, public
@@ -24,8 +27,13 @@ class Span(Value):
         """Whether a version lies inside; one that can't be read does."""
         if version is None:
             return True
-        after = self.since is None or public(version) >= Version(self.since)
-        return after and (self.before is None or public(version) < Version(self.before))
+        since, before = self._bounds
+        bare = public(version)
+        return (since is None or bare >= since) and (before is None or bare < before)
+
+    @cached_property
+    def _bounds(self) -> tuple[Version | None, Version | None]:
+        return (Version(self.since) if self.since else None, Version(self.before) if self.before else None)
 
 
 class Refusal(Value):
@@ -237,6 +245,19 @@ class ModelTable(Value):
 
     text_only: tuple[str, ...]
     takes_media: tuple[str, ...]
+
+    @cached_property
+    def _asked(self) -> Recall[str, bool]:
+        return Recall()
+
+    def is_text_only(self, model_id: str) -> bool:
+        """Whether a model is known to take text only; one that is not known may take media."""
+        return self._asked.of(model_id, lambda: self._is_text_only(model_id.lower()))
+
+    def _is_text_only(self, lowered: str) -> bool:
+        if any(fnmatchcase(lowered, pattern.lower()) for pattern in self.takes_media):
+            return False
+        return any(fnmatchcase(lowered, pattern.lower()) for pattern in self.text_only)
 
 
 class HostedTable(Value):

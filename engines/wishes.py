@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 
 from engines.flags import FlagList
@@ -78,7 +77,7 @@ class Wish:
     @property
     def is_text_model(self) -> bool:
         """Whether the data knows the model to take text only."""
-        return is_text_model(self.spec.model.id, self.models)
+        return self.models.is_text_only(self.spec.model.id)
 
     def asks_for(self, *words: Ask) -> bool:
         """Whether the manifest asks for any of these."""
@@ -116,11 +115,3 @@ def _batch_words(spec: Spec) -> list[Ask]:
     words = [PREFIX_CACHING] if spec.batch is None or spec.batch.enable_prefix_caching else []
     words += [f"kv_cache_dtype:{spec.batch.kv_cache_dtype}"] if spec.batch else []
     return [*words, f"quantization:{spec.model.quantization}"] if spec.model.quantization else words
-
-
-def is_text_model(model_id: str, models: ModelTable) -> bool:
-    """Whether the data knows a model to take text only; one that it does not know may take media."""
-    lowered = model_id.lower()
-    if any(fnmatchcase(lowered, pattern.lower()) for pattern in models.takes_media):
-        return False
-    return any(fnmatchcase(lowered, pattern.lower()) for pattern in models.text_only)

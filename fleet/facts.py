@@ -11,8 +11,9 @@ from pydantic import Field
 from fleet.advisory import Advisory, normalised_package
 from fleet.canonical import digest
 from fleet.images import ImageRecord
-from fleet.matching import Match, Result, match, worst_first
+from fleet.matching import Match, Result, Subject, worst_first
 from fleet.policy import Policy
+from fleet.recall import Recall
 from fleet.value import Value
 from fleet.versions import PublishedVersions, parse_version
 from fleet.waiver import Triage, Waiver
@@ -67,16 +68,20 @@ class AdvisoryData(Value):
         return {package: PublishedVersions.read(raw, retrieved=retrieved) for package, raw in self.published.items()}
 
     @cached_property
-    def _matches(self) -> dict[tuple[str, str], tuple[Match, ...]]:
-        return {}
+    def _subjects(self) -> Recall[str, tuple[Subject, ...]]:
+        return Recall()
 
     @cached_property
-    def _ids(self) -> dict[str, frozenset[str]]:
-        return {}
+    def _matches(self) -> Recall[tuple[str, str], tuple[Match, ...]]:
+        return Recall()
 
     @cached_property
-    def _live(self) -> dict[tuple[str, str], tuple[Match, ...]]:
-        return {}
+    def _ids(self) -> Recall[str, frozenset[str]]:
+        return Recall()
+
+    @cached_property
+    def _live(self) -> Recall[tuple[str, str], tuple[Match, ...]]:
+        return Recall()
 
     def published_versions(self, package: str) -> PublishedVersions | None:
         """What the index has of a package, or ``None`` when the data does not know."""
@@ -94,26 +99,28 @@ class AdvisoryData(Value):
     def ids_for(self, package: str) -> frozenset[str]:
         """Every id and alias of the advisories that name a package."""
         name = normalised_package(package)
-        if name not in self._ids:
-            self._ids[name] = frozenset(known for item in self.advisories_for(name) for known in item.all_ids)
-        return self._ids[name]
+        return self._ids.of(
+            name, lambda: frozenset(known for item in self.advisories_for(name) for known in item.all_ids)
+        )
 
     def matches(self, package: str, raw_version: str) -> tuple[Match, ...]:
         """What every advisory of a package says about a version; remembered, since many manifests share one."""
         name = normalised_package(package)
-        key = (name, raw_version)
-        if key not in self._matches:
-            version = parse_version(raw_version)
-            self._matches[key] = tuple(match(item, name, version, raw_version) for item in self.advisories_for(name))
-        return self._matches[key]
+        return self._matches.of((name, raw_version), lambda: self._judged(name, raw_version))
+
+    def _judged(self, name: str, raw_version: str) -> tuple[Match, ...]:
+        subjects = self._subjects.of(name, lambda: tuple(Subject.of(item, name) for item in self.advisories_for(name)))
+        version = parse_version(raw_version)
+        return tuple(subject.match(version, raw_version) for subject in subjects)
 
     def live_matches(self, package: str, raw_version: str) -> tuple[Match, ...]:
         """The matches that are not ``not_affected``, worst first."""
         key = (normalised_package(package), raw_version)
-        if key not in self._live:
-            found = (item for item in self.matches(*key) if item.result is not Result.NOT_AFFECTED)
-            self._live[key] = tuple(sorted(found, key=worst_first))
-        return self._live[key]
+        return self._live.of(key, lambda: self._worst_first(*key))
+
+    def _worst_first(self, name: str, raw_version: str) -> tuple[Match, ...]:
+        found = (item for item in self.matches(name, raw_version) if item.result is not Result.NOT_AFFECTED)
+        return tuple(sorted(found, key=worst_first))
 
     def why_unknown(self, package: str) -> str | None:
         """Why nothing can be said about a package, or ``None`` when its records were read in full."""
@@ -162,14 +169,12 @@ class Facts(Value):
         return self._triage_by_package.get(normalised_package(package), ())
 
     @cached_property
-    def _remembered(self) -> dict[Hashable, Any]:
-        return {}
+    def _remembered(self) -> Recall[Hashable, Any]:
+        return Recall()
 
     def remember(self, key: Hashable, make: Callable[[], Derived]) -> Derived:
         """What follows from these facts alone, made once: many manifests ask the same."""
-        if key not in self._remembered:
-            self._remembered[key] = make()
-        found: Derived = self._remembered[key]
+        found: Derived = self._remembered.of(key, make)
         return found
 
     @property

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import ValidationError, model_validator
@@ -89,7 +90,7 @@ class PinnedManifest(Value):
         """The engine, or ``None`` for a hosted one."""
         return self.spec.engine.name if self.spec.engine else None
 
-    @property
+    @cached_property
     def identity(self) -> str:
         """32 hex digits over model, engine, batch, hardware, parallelism, pools and features.
 

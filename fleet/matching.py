@@ -7,14 +7,14 @@ on), in ``last_affected`` (nothing is known above it unless some source names a 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
 
 from packaging.version import Version
 
-from fleet.advisory import Advisory, AffectedPackage, AffectedRange, Event, EventKind, Record
+from fleet.advisory import Advisory, AffectedPackage, EventKind, Record
 from fleet.codepath import CodePath
+from fleet.intervals import Bounds
 from fleet.severity import Severity, sorting_rank
-from fleet.versions import is_unreleased_build, parse_public, parse_version, public, shown
+from fleet.versions import is_unreleased_build, parse_version, public, shown
 
 
 class Result(StrEnum):
@@ -76,24 +76,72 @@ def worst_first(match: Match) -> tuple[int, int, str]:
     return (-match.result.strictness, -sorting_rank(match.severity), match.advisory.id)
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What one record says about a package, with the ranges that can be compared read into bounds."""
+
+    affected: AffectedPackage
+    ranges: tuple[Bounds, ...]
+
+    @classmethod
+    def of(cls, affected: AffectedPackage) -> "_Entry":
+        return cls(affected, tuple(Bounds.read(item) for item in affected.ranges if item.type != "GIT"))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One advisory about one package: everything that does not depend on a version, worked out once."""
+
+    advisory: Advisory
+    package: str
+    severity: Severity | None
+    paths: frozenset[CodePath]
+    fixed: tuple[str, ...]
+    fixes: tuple[Version, ...]
+    entries: tuple[tuple[Record, tuple[_Entry, ...]], ...]
+
+    @classmethod
+    def of(cls, advisory: Advisory, package: str) -> "Subject":
+        """The subject that an advisory and one of its packages make."""
+        live = [record for record in advisory.records if not record.withdrawn]
+        named = named_fixes(live, package)
+        return cls(
+            advisory=advisory,
+            package=package,
+            severity=advisory.severity(package),
+            paths=advisory.paths(package),
+            fixed=tuple(dict.fromkeys(named.values())),
+            fixes=tuple(map(public, named)),
+            entries=tuple((record, tuple(map(_Entry.of, record.entries_for(package)))) for record in advisory.records),
+        )
+
+    def match(self, version: Version | None, raw: str) -> Match:
+        """Judge one version; ``version`` is ``None`` when ``raw`` is not a version, and then nothing is known."""
+        answers = [
+            (record, _record_answer(record, entries, version, raw, self.fixes)) for record, entries in self.entries
+        ]
+        counted = [answer for record, answer in answers if not record.withdrawn]
+        decided = strictest(_heard(counted), otherwise=_WITHDRAWN)
+        return Match(
+            advisory=self.advisory,
+            package=self.package,
+            result=decided.result,
+            reason=decided.reason,
+            severity=self.severity,
+            paths=self.paths,
+            fixed=self.fixed,
+            by_source=tuple((record.id, answer) for record, answer in answers),
+        )
+
+
+_WITHDRAWN = Answer(Result.NOT_AFFECTED, "withdrawn by every source")
+_NOT_NAMED = Answer(Result.NOT_AFFECTED, "the record does not name this package")
+_OUTSIDE = Answer(Result.NOT_AFFECTED, "outside every range")
+
+
 def match(advisory: Advisory, package: str, version: Version | None, raw: str) -> Match:
-    """Judge one version; ``version`` is ``None`` when ``raw`` is not a version, and then nothing is known."""
-    live = [record for record in advisory.records if not record.withdrawn]
-    named = named_fixes(live, package)
-    fixes = tuple(map(public, named))
-    answers = [(record, _record_answer(record, package, version, raw, fixes)) for record in advisory.records]
-    counted = [answer for record, answer in answers if not record.withdrawn]
-    decided = strictest(_heard(counted), otherwise=Answer(Result.NOT_AFFECTED, "withdrawn by every source"))
-    return Match(
-        advisory=advisory,
-        package=package,
-        result=decided.result,
-        reason=decided.reason,
-        severity=advisory.severity(package),
-        paths=advisory.paths(package),
-        fixed=tuple(dict.fromkeys(named.values())),
-        by_source=tuple((record.id, answer) for record, answer in answers),
-    )
+    """Judge one version of one package by one advisory; ``version`` is ``None`` when ``raw`` is not a version."""
+    return Subject.of(advisory, package).match(version, raw)
 
 
 def _heard(answers: Sequence[Answer]) -> Sequence[Answer]:
@@ -117,26 +165,24 @@ def named_fixes(records: Iterable[Record], package: str) -> dict[Version, str]:
     return dict(sorted(parsed, key=lambda item: (item[0], -len(item[1]))))
 
 
-def _record_answer(record: Record, package: str, version: Version | None, raw: str, fixes: Sequence[Version]) -> Answer:
+def _record_answer(
+    record: Record, entries: Sequence[_Entry], version: Version | None, raw: str, fixes: Sequence[Version]
+) -> Answer:
     if record.withdrawn:
         return Answer(Result.NOT_AFFECTED, f"withdrawn on {record.withdrawn}")
-    entries = record.entries_for(package)
-    answers = (_entry_answer(entry, version, raw, fixes) for entry in entries)
-    return strictest(answers, otherwise=Answer(Result.NOT_AFFECTED, "the record does not name this package"))
+    return strictest([_entry_answer(entry, version, raw, fixes) for entry in entries], otherwise=_NOT_NAMED)
 
 
-def _entry_answer(entry: AffectedPackage, version: Version | None, raw: str, fixes: Sequence[Version]) -> Answer:
-    if _is_listed(entry, version, raw):
+def _entry_answer(entry: _Entry, version: Version | None, raw: str, fixes: Sequence[Version]) -> Answer:
+    if _is_listed(entry.affected, version, raw):
         return Answer(Result.AFFECTED, f"{raw} is listed as affected")
     if version is None:
         return Answer(Result.UNKNOWN, f"'{raw}' is not a version that can be compared")
     if is_unreleased_build(version):
         return Answer(Result.UNKNOWN, f"{raw} is a development build: its number does not say which fixes it holds")
-    ordered = [item for item in entry.ranges if item.type != "GIT"]
-    if ordered:
-        answers = (_range_answer(item, public(version), fixes) for item in ordered)
-        return strictest(answers, otherwise=Answer(Result.NOT_AFFECTED, "outside every range"))
-    return _unranged_answer(entry, public(version))
+    if not entry.ranges:
+        return _unranged_answer(entry.affected, public(version))
+    return strictest([_range_answer(item, public(version), fixes) for item in entry.ranges], otherwise=_OUTSIDE)
 
 
 def _is_listed(entry: AffectedPackage, version: Version | None, raw: str) -> bool:
@@ -167,90 +213,22 @@ def _lists_lines(entry: AffectedPackage, version: Version) -> bool:
     return any(version.release[: len(line)] == line for line in lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Interval:
-    """Affected versions from ``start`` (``None``: the first) to an end, if one is known."""
-
-    start: Version | None
-    fixed: Version | None = None
-    last_affected: Version | None = None
-
-    def contains(self, version: Version) -> bool:
-        if self.start is not None and version < self.start:
-            return False
-        if self.fixed is not None:
-            return version < self.fixed
-        return self.last_affected is None or version <= self.last_affected
-
-
-def _range_answer(affected: AffectedRange, version: Version, fixes: Sequence[Version]) -> Answer:
-    if not affected.events:
-        return Answer(Result.UNKNOWN, "the range has no events")
-    bounds = [(event, _bound(event)) for event in affected.events]
-    unreadable = [event.version for event, bound in bounds if bound is None and not _is_open_bound(event)]
-    if unreadable:
-        return Answer(Result.UNKNOWN, f"the bound '{unreadable[0]}' is not a version that can be compared")
-    limits = [bound for event, bound in bounds if event.kind is EventKind.LIMIT]
-    if limits and all(limit is not None and version >= limit for limit in limits):
+def _range_answer(bounds: Bounds, version: Version, fixes: Sequence[Version]) -> Answer:
+    if bounds.unreadable is not None:
+        return Answer(Result.UNKNOWN, bounds.unreadable)
+    if bounds.is_beyond(version):
         return Answer(Result.NOT_AFFECTED, "beyond the limit of the range")
-    intervals = _intervals([(event.kind, bound) for event, bound in bounds if event.kind is not EventKind.LIMIT])
-    inside = next((interval for interval in intervals if interval.contains(version)), None)
+    inside = next((interval for interval in bounds.intervals if interval.contains(version)), None)
     if inside is not None:
-        return Answer(Result.AFFECTED, f"in {_words(inside)}")
-    return _above_answer(intervals, version, fixes)
+        return Answer(Result.AFFECTED, f"in {inside.words}")
+    return _above_answer(bounds, version, fixes)
 
 
-def _above_answer(intervals: Sequence[_Interval], version: Version, fixes: Sequence[Version]) -> Answer:
-    passed = [
-        bound for bound in (interval.last_affected for interval in intervals) if bound is not None and bound < version
-    ]
-    for bound in passed:
-        if not any(bound < fix <= version for fix in fixes):
+def _above_answer(bounds: Bounds, version: Version, fixes: Sequence[Version]) -> Answer:
+    for interval in bounds.intervals:
+        bound = interval.last_affected
+        if bound is not None and bound < version and not any(bound < fix <= version for fix in fixes):
             return Answer(
                 Result.NO_FIX_KNOWN, f"above the last version known to be affected ({bound}), and no source names a fix"
             )
-    words = ", ".join(_words(interval) for interval in intervals) or "an empty range"
-    return Answer(Result.NOT_AFFECTED, f"outside {words}")
-
-
-def _is_open_bound(event: Event) -> bool:
-    return (event.kind is EventKind.INTRODUCED and event.version == "0") or (
-        event.kind is EventKind.LIMIT and event.version == "*"
-    )
-
-
-def _bound(event: Event) -> Version | None:
-    return None if _is_open_bound(event) else parse_public(event.version)
-
-
-def _intervals(bounds: Sequence[tuple[EventKind, Version | None]]) -> tuple[_Interval, ...]:
-    """Turn unsorted events into intervals; a range that names no start starts at the first version."""
-    ordered = sorted(bounds, key=lambda item: (item[1] is not None, item[1] or Version("0")))
-    closed: list[_Interval] = []
-    start: Version | None = None
-    is_open = all(kind is not EventKind.INTRODUCED for kind, _ in ordered)
-    for bound, group in groupby(ordered, key=lambda item: item[1]):
-        kinds = {kind for kind, _ in group}
-        if is_open and EventKind.FIXED in kinds:
-            closed.append(_Interval(start, fixed=bound))
-            is_open = False
-            kinds.discard(EventKind.FIXED)
-        if not is_open and EventKind.INTRODUCED in kinds:
-            start, is_open = bound, True
-        if is_open and EventKind.FIXED in kinds:
-            is_open = False
-        if is_open and EventKind.LAST_AFFECTED in kinds:
-            closed.append(_Interval(start, last_affected=bound))
-            is_open = False
-    if is_open:
-        closed.append(_Interval(start))
-    return tuple(closed)
-
-
-def _words(interval: _Interval) -> str:
-    start = f">= {interval.start}" if interval.start is not None else "every version"
-    if interval.fixed is not None:
-        return f"{start} before {interval.fixed}"
-    if interval.last_affected is not None:
-        return f"{start} up to {interval.last_affected}"
-    return f"{start} without an end"
+    return Answer(Result.NOT_AFFECTED, f"outside {bounds.words}")

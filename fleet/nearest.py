@@ -6,8 +6,12 @@ from collections.abc import Iterable
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The closest of the known names, or ``None`` when none is close."""
-    matches = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return matches[0] if matches else None
+    return next(iter(closest(word, known, most=1)), None)
+
+
+def closest(word: str, known: Iterable[str], *, most: int) -> tuple[str, ...]:
+    """The close ones of the known names, closest first."""
+    return tuple(difflib.get_close_matches(word, list(known), n=most, cutoff=0.6))
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

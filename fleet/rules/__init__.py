@@ -1,7 +1,5 @@
 """The rules: the only place where a manifest is judged."""
 
-from collections.abc import Iterator
-
 from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
 from fleet.manifest import AnyManifest, Manifest
@@ -25,7 +23,7 @@ def review(
     be seen.
     """
     case = Case(manifest, facts, catalogue, written=written, rules=RULES_BY_ID)
-    found = list(waivers.apply(case, _violations(case)))
+    found = waivers.apply(case, _violations(case))
     canary = canary_case(case)
     if canary is not None:
         found += [seen_from_manifest(item) for item in waivers.apply(canary, _violations(canary))]
@@ -37,7 +35,9 @@ def suppressed(manifest: AnyManifest, facts: Facts, catalogue: EngineCatalogue) 
     return Case(manifest, facts, catalogue, rules=RULES_BY_ID).unreachable
 
 
-def _violations(case: Case) -> Iterator[Violation]:
+def _violations(case: Case) -> list[Violation]:
+    found: list[Violation] = []
     for rule in RULES:
         if rule.judges_canary or not case.is_canary:
-            yield from rule.check(case)
+            found += rule.check(case)
+    return found

@@ -54,9 +54,14 @@ class Release:
     version: Version | None
     """``None`` when the spelling is not a version."""
     package: str
+    title: str = field(init=False)
+    """Engine and version as people read them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", f"{self.engine} {self.raw}")
 
     def __str__(self) -> str:
-        return f"{self.engine} {self.raw}"
+        return self.title
 
     def is_among(self, versions: Sequence[str]) -> bool:
         """Whether the version is listed under any of its spellings; an empty list means every version."""
@@ -83,7 +88,7 @@ class Case:
         """The engine as the manifest has it; ``None`` for a hosted one and where it is left open."""
         return self.manifest.spec.engine
 
-    @cached_property
+    @property
     def offered(self) -> EngineName | None:
         """The engine's name where the catalogue knows it."""
         name = self.engine.name if self.engine else None
@@ -97,7 +102,7 @@ class Case:
             return None
         return Release(self.offered, raw, parse_version(raw), self.catalogue.package(self.offered))
 
-    @cached_property
+    @property
     def identity(self) -> str | None:
         """The identity that a waiver binds to; ``None`` as long as the manifest is not pinned."""
         return self.manifest.identity if isinstance(self.manifest, PinnedManifest) else None
@@ -145,9 +150,9 @@ class Case:
         return tuple(item for item in judged_triage(self.facts, release.package) if release.is_among(item[0].versions))
 
     @cached_property
-    def valid_triage(self) -> tuple[Triage, ...]:
-        """The triage entries that count."""
-        return tuple(entry for entry, problems in self.triage if not problems)
+    def triaged(self) -> Mapping[str, Triage]:
+        """The triage entries that count by the advisory's id: the first by name."""
+        return {entry.advisory: entry for entry, problems in reversed(self.triage) if not problems}
 
     @cached_property
     def unreachable(self) -> tuple[Match, ...]:

@@ -12,10 +12,11 @@ TRIAGE_VALID = "triage-valid"
 
 def word_on(case: Case, match: Match) -> Triage | None:
     """The valid entry for a match and the manifest's version: the first by name."""
-    if not case.valid_triage:
+    words = case.triaged
+    if not words:
         return None
-    ids = match.advisory.all_ids
-    return next((entry for entry in case.valid_triage if entry.advisory in ids), None)
+    found = [words[name] for name in match.advisory.all_ids if name in words]
+    return min(found, key=lambda entry: entry.name, default=None)
 
 
 def note(entry: Triage | None) -> str:

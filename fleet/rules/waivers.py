@@ -1,6 +1,6 @@
 """Waivers: which of them hold, what they excuse, and the rule about those that do not."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from fleet.nearest import did_you_mean
 from fleet.rules.case import Case, WaivedBy
@@ -11,12 +11,15 @@ from fleet.waiver import Waiver
 WAIVER_VALID = "waiver-valid"
 
 
-def apply(case: Case, violations: Iterable[Violation]) -> Iterator[Violation]:
+def apply(case: Case, violations: Sequence[Violation]) -> list[Violation]:
     """The violations, with each mandatory one that a valid waiver names made advisory."""
     valid = [waiver for waiver in case.waivers if not any(_problems(case, waiver))]
-    for violation in violations:
-        waiver = next((item for item in valid if _excuses(case, item, violation)), None)
-        yield _waived(violation, waiver) if waiver else violation
+    return [_as_excused(case, valid, violation) for violation in violations] if valid else list(violations)
+
+
+def _as_excused(case: Case, valid: Sequence[Waiver], violation: Violation) -> Violation:
+    waiver = next((item for item in valid if _excuses(case, item, violation)), None)
+    return _waived(violation, waiver) if waiver else violation
 
 
 def waiver_valid(case: Case) -> Iterator[Violation]:

@@ -8,7 +8,7 @@ import pytest
 
 from engines import package_data
 from engines.catalogue import Catalogue, load
-from engines.wishes import PARALLEL_KINDS, is_text_model
+from engines.wishes import PARALLEL_KINDS
 from fleet.codepath import KNOWN_PATHS
 from fleet.engine import EngineCatalogue
 from fleet.manifest import from_document
@@ -196,7 +196,7 @@ def test_the_house_prefers_an_engine_by_workload_and_says_that_it_is_a_preferenc
     ],
 )
 def test_a_model_is_text_only_by_name_where_the_data_knows_it(catalogue: Catalogue, model_id, text_only) -> None:
-    assert is_text_model(model_id, catalogue.models) is text_only
+    assert catalogue.models.is_text_only(model_id) is text_only
 
 
 def test_the_data_is_valid_toml_without_prose_of_others(checkout) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from engines.catalogue import Catalogue
-from engines.wishes import is_text_model
 from fleet.spec import EngineName
 
 MEDIA_KEYS = ("vision", "image", "video", "audio")
@@ -61,7 +60,7 @@ def test_no_model_with_a_media_part_in_its_configuration_counts_as_text_only(sha
         architecture = config["architectures"][0]
         takes_media = any(word in key for key in config for word in MEDIA_KEYS)
         takes_media = takes_media or "ConditionalGeneration" in architecture
-        if is_text_model(model_id, catalogue.models):
+        if catalogue.models.is_text_only(model_id):
             assert not takes_media, model_id
             known += 1
     assert known > 30
