@@ -51,8 +51,8 @@ def _is_closed(rule: PathRule, draft: Draft) -> bool:
 
 
 def _opened_by(rule: PathRule, wish: Wish, on: Mapping[str, str], media: str | None) -> str | None:
-    switched = next((on[name] for name in rule.flags if name in on), None)
-    if switched is not None:
+    if not on.keys().isdisjoint(rule.flags):
+        switched = next(on[name] for name in rule.flags if name in on)
         return f"{switched} is set: {rule.reason}"
     if media is not None and MEDIA_ON in rule.any:
         return f"{rule.reason}: {media}"
