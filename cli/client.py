@@ -9,6 +9,7 @@ import httpx2 as httpx
 import typer
 
 from cli.exits import CommandError, Exit, UsageError
+from cli.pin_hint import pin_hint
 from cli.server_profile import Profile, profile
 
 ServerOption = Annotated[str | None, typer.Option("--server", help="URL of the control plane.")]
@@ -191,7 +192,7 @@ def problem_of(response: httpx.Response) -> CommandError:
     violations = [item for item in stated if isinstance(item, dict)] if isinstance(stated, list) else []
     if response.status_code == 422 and violations:
         lines = [f"{item.get('rule')}: {item.get('message')}" for item in violations]
-        return Refused("\n  ".join([message, *lines]), violations)
+        return Refused("\n  ".join([message, *lines, *pin_hint(violations)]), violations)
     if response.status_code == 422:
         return CommandError(message, Exit.USAGE)
     return CommandError(message, _CODES.get(response.status_code, Exit.FAILED))

@@ -37,15 +37,22 @@ def advisory_data(folders: list[Path] | None) -> AdvisoryData:
     Raises:
         UsageError: a folder that does not exist or can't be listed.
     """
-    from sources import facts as reading
+    from sources import snapshot
     from sources.errors import SourceError
 
     try:
-        data = reading.advisory_data(folders or [], today=today())
+        data = _of_folders(folders) if folders else snapshot.bundled()
     except SourceError as error:
         raise UsageError(str(error)) from None
     _tell_quarantined(data)
+    _tell_age(data, today())
     return data
+
+
+def _of_folders(folders: list[Path]) -> AdvisoryData:
+    from sources import osv_folder  # what reads folders costs more to import than the snapshot costs to read
+
+    return osv_folder.read(folders, retrieved=today())
 
 
 def policy_of(environment: str, file: Path | None) -> Policy:
@@ -91,6 +98,7 @@ def facts(
     except SourceError as error:
         raise UsageError(str(error)) from None
     _tell_quarantined(found.data)
+    _tell_age(found.data, found.today)
     return found
 
 
@@ -103,3 +111,13 @@ def where_from(found: Facts | AdvisoryData) -> str:
 def _tell_quarantined(data: AdvisoryData) -> None:
     for item in data.quarantined:
         tell(f"quarantined {item.source}: {item.reason}")
+
+
+def _tell_age(data: AdvisoryData, day: date) -> None:
+    """How old the data is that answers stand on; ``local`` sets no limit, so a person has to see it."""
+    if data.retrieved is None:
+        tell(f"the age of the advisory data is not known; its newest record is of {data.as_of or 'an unknown day'}")
+        return
+    age = (day - data.retrieved).days
+    if age > 0:
+        tell(f"the advisory data is {age} {'day' if age == 1 else 'days'} old: read on {data.retrieved}")

@@ -25,8 +25,8 @@ class Commands(LazyGroup):
 
     table: ClassVar[dict[str, Lazy]] = {
         "demo": Lazy("cli.commands.demo", "demo", "Start a local fleet and show what it does.", TRY),
-        "local": Lazy("cli.commands.local", "local_app", "The local fleet: up, down, status.", TRY),
-        "advisories": Lazy("cli.commands.advisories", "app", "Check a version, show pins, list advisories.", REVIEW),
+        "local": Lazy("cli.commands.local", "local_app", "The local fleet: up, down, status, token.", TRY),
+        "advisories": Lazy("cli.commands.advisories", "app", "Check a version, show pins and advisories.", REVIEW),
         "pin": Lazy("cli.commands.pin", "pin", "Fix all four parts of a manifest and say why.", REVIEW),
         "review": Lazy("cli.commands.review", "review", "Judge manifests by the rules.", REVIEW),
         "rules": Lazy("cli.commands.rules", "rules", "List the rules that judge a manifest.", REVIEW),

@@ -3,13 +3,14 @@
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, TextIO
 
 import typer
 
-Row = Mapping[str, object]
+from cli.columns import Row
+from cli.table import table
 
 
 class Format(StrEnum):
@@ -57,25 +58,6 @@ def emit(data: object, *, output: Format, rows: Iterable[Row] = (), names: Itera
         table(list(rows), title=title)
 
 
-def table(rows: Sequence[Row], *, title: str = "") -> None:
-    """A table with the keys of the first row as its head; an empty one says so."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    console = Console(file=sys.stdout, width=None if sys.stdout.isatty() else 160, soft_wrap=False)
-    if not rows:
-        console.print(Text(f"{title} (nothing to list)" if title else "nothing to list"))
-        return
-    heading = Text(title) if title else None
-    grid = Table(title=heading, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for head in rows[0]:
-        grid.add_column(Text(head.replace("_", " ").upper()), overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(_cell(value), style=_style(value)) for value in row.values()))
-    console.print(grid)
-
-
 def _json(data: object) -> str:
     """JSON that any reader takes: escaped where a name is not text (a folder of raw bytes)."""
     text = json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False)
@@ -84,29 +66,6 @@ def _json(data: object) -> str:
     except UnicodeEncodeError:
         return json.dumps(data, indent=2, allow_nan=False)
     return text
-
-
-_STYLES = {
-    "affected": "red",
-    "mandatory": "red",
-    "no_fix_known": "yellow",
-    "unknown": "yellow",
-    "not_affected": "green",
-}
-
-
-def _style(value: object) -> str:
-    return _STYLES.get(str(value), "")
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return "-"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return ", ".join(map(str, value)) or "-"
-    return str(value)
 
 
 def _yaml(data: object) -> str:

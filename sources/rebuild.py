@@ -11,7 +11,7 @@ from sources.assemble import assemble
 from sources.companions import Published
 from sources.errors import SourceError
 from sources.osv_folder import scan
-from sources.snapshot import SNAPSHOT_FILE, SOURCE
+from sources.snapshot import DIGEST_FILE, SNAPSHOT_FILE, SOURCE, digest_line
 from sources.whole_file import write_whole
 
 DEFAULT_OUTPUT = Path(__file__).parent / "data" / SNAPSHOT_FILE
@@ -48,20 +48,41 @@ def as_bytes(data: AdvisoryData) -> bytes:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """``build FOLDER... --retrieved DAY [--out FILE]``; 0 = written, 1 = not."""
-    parser = argparse.ArgumentParser(prog="python -m sources.snapshot", description=__doc__)
-    commands = parser.add_subparsers(required=True)
-    command = commands.add_parser("build", help="rebuild the bundled snapshot")
-    command.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
-    command.add_argument("--retrieved", required=True, type=date.fromisoformat, help="day on which the data was read")
-    command.add_argument("--out", type=Path, default=DEFAULT_OUTPUT, metavar="FILE")
-    options = parser.parse_args(arguments)
+    """``build FOLDER... --retrieved DAY [--out FILE]`` or ``digest [--out FILE]``; 0 = written, 1 = not."""
+    options = _parser().parse_args(arguments)
     try:
-        data = build(options.folders, retrieved=options.retrieved)
-        write_whole(options.out, as_bytes(data))
-    except SourceError as error:
+        told = options.run(options)
+    except (SourceError, OSError, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    records = sum(len(advisory.records) for advisory in data.advisories)
-    sys.stderr.write(f"{options.out}: {records} records, {len(data.advisories)} advisories, as of {data.as_of}\n")
+    sys.stderr.write(f"{options.out}: {told}\n")
     return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m sources.snapshot", description=__doc__)
+    commands = parser.add_subparsers(required=True)
+    building = commands.add_parser("build", help="rebuild the bundled snapshot")
+    building.add_argument("folders", nargs="+", type=Path, metavar="FOLDER")
+    building.add_argument("--retrieved", required=True, type=date.fromisoformat, help="day on which the data was read")
+    building.set_defaults(run=_build)
+    digesting = commands.add_parser("digest", help="write the digest beside the snapshot again")
+    digesting.set_defaults(run=_digest)
+    for command in (building, digesting):
+        command.add_argument("--out", type=Path, default=DEFAULT_OUTPUT, metavar="FILE")
+    return parser
+
+
+def _build(options: argparse.Namespace) -> str:
+    data = build(options.folders, retrieved=options.retrieved)
+    write_whole(options.out, as_bytes(data))
+    _digest(options)
+    records = sum(len(advisory.records) for advisory in data.advisories)
+    return f"{records} records, {len(data.advisories)} advisories, as of {data.as_of}"
+
+
+def _digest(options: argparse.Namespace) -> str:
+    """For a change of the code that gives the same file another digest."""
+    line = digest_line(options.out.read_bytes())
+    write_whole(options.out.with_suffix(Path(DIGEST_FILE).suffix), line.encode("ascii"))
+    return line.strip()

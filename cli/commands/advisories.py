@@ -5,9 +5,17 @@ from typing import Annotated
 
 import typer
 
+from cli.advisory_card import rated
+from cli.columns import Shortened
+from cli.commands.show_advisory import show
+from cli.completion import code_paths as code_path_words
+from cli.completion import engines as engine_names
+from cli.completion import releases
 from cli.exits import Exit, UsageError
 from cli.facts_at_hand import DataOption, PolicyOption, advisory_data, policy_of, where_from
-from cli.output import Format, Output, emit, say, table, tell
+from cli.output import Format, Output, emit, say, tell
+from cli.table import table
+from fleet.advisory import Advisory
 from fleet.codepath import CodePath
 from fleet.facts import AdvisoryData
 from fleet.matching import Match, Result
@@ -21,16 +29,22 @@ from sources.companions import LABEL_CODES
 
 MAX_RELEASE_CHARACTERS = 200
 
-app = typer.Typer(no_args_is_help=True, help="Check a version, show pins, list advisories.")
+app = typer.Typer(no_args_is_help=True, help="Check a version, show pins, list advisories, show one.")
 
 
 @app.command()
 def check(
     release: Annotated[
-        str, typer.Argument(metavar="ENGINE==VERSION", help="For example vllm==0.33.0 or torch==2.6.0.")
+        str,
+        typer.Argument(
+            metavar="ENGINE==VERSION", help="For example vllm==0.33.0 or torch==2.6.0.", autocompletion=releases
+        ),
     ],
     path: Annotated[
-        list[str] | None, typer.Option("--path", help="A code path that is switched on (repeatable); default: all.")
+        list[str] | None,
+        typer.Option(
+            "--path", help="A code path that is switched on (repeatable); default: all.", autocompletion=code_path_words
+        ),
     ] = None,
     data: DataOption = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit 3 unless the verdict is not_affected.")] = False,
@@ -58,7 +72,10 @@ def check(
 @app.command()
 def pins(
     engine: Annotated[
-        list[str] | None, typer.Option("--engine", help="An engine or package (repeatable); default: every engine.")
+        list[str] | None,
+        typer.Option(
+            "--engine", help="An engine or package (repeatable); default: every engine.", autocompletion=engine_names
+        ),
     ] = None,
     data: DataOption = None,
     policy: PolicyOption = None,
@@ -107,7 +124,23 @@ def list_advisories(
         }
         for advisory in advisories
     ]
-    emit({"advisories": rows, **_origin(found)}, output=output, rows=rows, names=[str(row["id"]) for row in rows])
+    shown = [_advisory_row(advisory) for advisory in advisories]
+    emit({"advisories": rows, **_origin(found)}, output=output, rows=shown, names=[str(row["id"]) for row in rows])
+
+
+app.command("show")(show)
+
+
+def _advisory_row(advisory: Advisory) -> dict[str, object]:
+    notes = [f"withdrawn by {name}" for name in advisory.withdrawn_by]
+    notes += [f"incomplete fix of {name}" for name in advisory.incomplete_fix_of]
+    return {
+        "id": advisory.id,
+        "severity": rated(highest(map(advisory.severity, advisory.packages))),
+        "packages": sorted(advisory.packages),
+        "aliases": list(advisory.aliases),
+        "note": "; ".join(notes) or None,
+    }
 
 
 _NOT_ONE_RELEASE = re.compile(r"[=<>~!*,;\ud800-\udfff\x00-\x1f]")
@@ -185,7 +218,7 @@ def _match_row(match: Match) -> dict[str, object]:
     return {
         "id": match.advisory.id,
         "result": str(match.result),
-        "severity": match.severity or "not rated",
+        "severity": rated(match.severity),
         "paths": sorted(match.paths) or "every path",
         "fixed": list(match.fixed),
         "reason": match.reason + (" (sources disagree)" if match.sources_disagree else ""),
@@ -235,7 +268,8 @@ def _pin_json(pin: PathPin) -> dict[str, object]:
 def _pin_row(item: EnginePins, pin: PathPin) -> dict[str, object]:
     limit = f">= {pin.limit.version}" if isinstance(pin.limit, Floor) else "closed"
     shown = list(pin.decided_by[:4]) + (["..."] if len(pin.decided_by) > 4 else [])
-    return {"engine": item.package, "path": pin.path, "limit": limit, "decided_by": shown}
+    decided_by = Shortened(", ".join(pin.decided_by), ", ".join(shown))
+    return {"engine": item.package, "path": pin.path, "limit": limit, "decided_by": decided_by}
 
 
 def _recommendation(item: EnginePins) -> str:

@@ -9,7 +9,13 @@ from typing import Annotated
 import typer
 
 from cli.exits import UsageError
-from cli.output import Format, Output
+
+
+class Summary(StrEnum):
+    """How the tour is told."""
+
+    TABLE = "table"
+    JSON = "json"
 
 
 class Engine(StrEnum):
@@ -30,7 +36,9 @@ def demo(
         None
     ),
     keep: Annotated[bool, typer.Option("--keep", help="Keep the folder for state and logs.")] = False,
-    output: Output = Format.TABLE,
+    output: Annotated[Summary, typer.Option("--output", "-o", help="As it goes on, or one summary for scripts.")] = (
+        Summary.TABLE
+    ),
 ) -> None:
     """Start a local fleet and show what it does.
 
@@ -40,8 +48,6 @@ def demo(
     from cli.tour.report import Report
     from cli.tour.show import Options, Show
 
-    if output not in (Format.TABLE, Format.JSON):
-        raise UsageError(f"-o {output} is not offered here; use table or json")
     options = Options(
         once=once, yes=yes, opens_browser=not (no_open or once), engine=engine.value, state=state, keep=keep
     )
@@ -49,7 +55,7 @@ def demo(
         options=options,
         environment=dict(os.environ),
         home=home_folder(state),
-        report=Report(as_json=output is Format.JSON),
+        report=Report(as_json=output is Summary.JSON),
         agree=lambda question: _agree(question, yes=yes),
     )
     raise typer.Exit(show.run())

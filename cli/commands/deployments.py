@@ -8,14 +8,17 @@ from typing import Annotated, Any
 import typer
 
 from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption, member
+from cli.columns import Shortened
 from cli.exits import CommandError, Exit, UsageError
 from cli.manifests import read_manifest
-from cli.output import Format, Output, emit, say, table, tell
+from cli.output import Format, Output, emit, say, tell
+from cli.table import table
+from cli.violations import show_violations
 from fleet.manifest import PinnedManifest
 
 app = typer.Typer(no_args_is_help=True, help="Deployments: list, get, apply, diff, accept, delete.")
 SHOWN_IDENTITY_DIGITS = 12
-"""What a table shows of an identity; ``-o json`` has all 32 digits."""
+"""What a terminal shows of an identity; pipes and ``-o json`` have all 32 digits."""
 Name = Annotated[str, typer.Argument(help="The deployment's name.")]
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Pinned manifests.")]
 Reason = Annotated[str | None, typer.Option("--reason", help="Why; it stands in the audit log.")]
@@ -27,8 +30,11 @@ def list_deployments(
     server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
 ) -> None:
     """List deployments with their engine, phase and whether they keep the rules."""
-    items = list(Api.connect(server, token, profile).every("/v1/deployments"))
-    emit({"items": items}, output=output, rows=[_row(item) for item in items], names=[_name(item) for item in items])
+    # 'basic' leaves out model, engine and proposal, which every form but names shows.
+    view = "basic" if output is Format.NAME else None
+    items = list(Api.connect(server, token, profile).every("/v1/deployments", view=view))
+    rows = [_row(item) for item in items] if output is Format.TABLE else []
+    emit({"items": items}, output=output, rows=rows, names=[_name(item) for item in items])
 
 
 @app.command()
@@ -80,9 +86,8 @@ def _show_plans(plans: list[Document], output: Format) -> None:
     ]
     emit({"items": plans}, output=output, rows=rows, names=[str(plan["name"]) for plan in plans])
     if output is Format.TABLE:
-        shown = ("rule", "severity", "message", "remedy")
         for plan in plans:
-            table([{key: item[key] for key in shown} for item in plan["violations"]], title=str(plan["name"]))
+            show_violations(plan["violations"], title=str(plan["name"]))
     if any(plan["refused"] for plan in plans):
         raise typer.Exit(Exit.REFUSED)
 
@@ -171,6 +176,7 @@ def _row(item: Document) -> dict[str, object]:
     spec: dict[str, Any] = item["spec"]
     status: dict[str, Any] = item.get("status") or {}
     engine = spec.get("engine") or spec.get("hosted") or {}
+    identity = str(status.get("identity") or "")
     compliant = next((c["status"] for c in status.get("conditions", []) if c["type"] == "Compliant"), None)
     return {
         "name": _name(item),
@@ -178,7 +184,7 @@ def _row(item: Document) -> dict[str, object]:
         "engine": f"{engine.get('name')} {engine.get('version') or ''}".strip(),
         "phase": status.get("phase"),
         "compliant": compliant,
-        "identity": str(status.get("identity") or "")[:SHOWN_IDENTITY_DIGITS] or None,
+        "identity": Shortened(identity, identity[:SHOWN_IDENTITY_DIGITS]),
         "proposal": "yes" if status.get("proposal") else None,
     }
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from cli.completion import engines as engine_names
 from cli.exits import CommandError, Exit
 from cli.output import Format, Output, emit, tell
 from engines.catalogue import Catalogue, load
@@ -26,7 +27,7 @@ def list_engines(output: Output = Format.TABLE) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="An engine, for example vllm.")],
+    name: Annotated[str, typer.Argument(help="An engine, for example vllm.", autocompletion=engine_names)],
     version: Annotated[str | None, typer.Argument(help="A version; default: the newest known.")] = None,
     output: Output = Format.TABLE,
 ) -> None:

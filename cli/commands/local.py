@@ -3,22 +3,32 @@
 import os
 import sys
 from collections.abc import Iterable
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from cli.commands.demo import Engine, home_folder
-from cli.exits import CommandError, Exit
+from cli.exits import CommandError, Exit, UsageError
 from cli.output import Format, Output, emit, tell
 from local.errors import LocalFleetError
 from local.layout import Layout, state_home
 from local.start import Wishes
 
-local_app = typer.Typer(no_args_is_help=True, help="The local fleet: up, down, status.")
+local_app = typer.Typer(no_args_is_help=True, help="The local fleet: up, down, status, token.")
 StateOption = Annotated[Path | None, typer.Option("--state", help="Folder for state and logs.")]
 PortOption = Annotated[int | None, typer.Option(min=1, max=65535, help="A port; default: a free one.")]
-DETACHED_SECONDS = 120.0
+OWN_TOKENS = ("gateway", "operator")
+"""Tokens that processes of the fleet and its person hold already: a new one of the name would lock them out."""
+
+
+class TokenScope(StrEnum):
+    """What a token may do."""
+
+    READER = "reader"
+    OPERATOR = "operator"
+    SECURITY_ADMIN = "security-admin"
 
 
 @local_app.command()
@@ -96,6 +106,47 @@ def status(
     emit(document, output=output, rows=rows, names=[str(line.pid) for _, line in lines], title="local fleets")
     if fail and not (fleets and all(fleet.is_healthy for fleet in fleets)):
         raise typer.Exit(Exit.REFUSED)
+
+
+@local_app.command()
+def token(
+    name: Annotated[str, typer.Argument(help="Who uses it; one of the same name stops working.")],
+    scope: Annotated[TokenScope, typer.Option("--scope", help="What it may do; each includes the one before.")],
+    state: StateOption = None,
+) -> None:
+    """Make an access token of the local fleet's admin API and print it once; it works at once.
+
+    [dim]Example:[/dim] enginehouse local token alice --scope security-admin
+    """
+    from local import tokens
+    from local.programs import find
+
+    if name in OWN_TOKENS:
+        raise UsageError(f"the token '{name}' is used by the fleet itself; take another name")
+    layout = _one_that_was_started(_layouts(state))
+    environment = dict(os.environ)
+    try:
+        programs = find(sys.executable, "simulated", environment=environment)
+        typer.echo(tokens.issue(layout, programs, name, scope.value, environment=environment))
+    except LocalFleetError as error:
+        raise CommandError(str(error)) from None
+    tell("the token is shown this once; store it now")
+
+
+def _one_that_was_started(layouts: list[Layout]) -> Layout:
+    """The fleet whose database gets the token.
+
+    Raises:
+        CommandError: there is none.
+        UsageError: there are several, and nobody said which.
+    """
+    found = [layout for layout in layouts if layout.control_plane_settings.is_file()]
+    if not found:
+        message = f"no fleet was started in {layouts[0].state}; start one with 'enginehouse local up'"
+        raise CommandError(message, Exit.NOT_FOUND_OR_CONFLICT)
+    if len(found) > 1:
+        raise UsageError(f"give one with --state: {', '.join(str(layout.state) for layout in found)}")
+    return found[0]
 
 
 def _home() -> Path:

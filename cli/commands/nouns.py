@@ -73,7 +73,7 @@ def create_tenant(
 def delete_tenant(
     name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
 ) -> None:
-    """Remove a tenant and its keys."""
+    """Remove a tenant; exit 4 as long as it has keys, which 'keys list' shows and 'keys delete' revokes."""
     _delete(member("tenants", name), Api.connect(server, token, profile))
 
 

@@ -10,8 +10,9 @@ import typer
 from cli.exits import CommandError, Exit, UsageError
 from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
-from cli.output import Format, Output, emit, say, table, tell
-from cli.violations import violation_rows
+from cli.output import Format, Output, emit, say, tell
+from cli.table import table
+from cli.violations import show_violations
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest
 from fleet.placement import Choice, Rejection, choose
@@ -124,7 +125,7 @@ def _show_choice(name: str, choice: Choice) -> None:
     if choice.rejections:
         table(_rejection_rows(choice.rejections), title="rejected")
     if choice.violations:
-        table(violation_rows(choice.violations), title="what the rules say")
+        show_violations(choice.violations, title="what the rules say")
     if choice.canary is not None:
         _show_choice(f"{name} (canary)", choice.canary)
 

@@ -9,8 +9,9 @@ import typer
 from cli.exits import Exit
 from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
-from cli.output import Format, Output, emit, say, table
-from cli.violations import violation_rows
+from cli.output import Format, Output, emit, say
+from cli.pin_hint import pin_hint
+from cli.violations import show_violations
 from fleet.manifest import AnyManifest, PinnedManifest
 from fleet.rules import review as review_manifest
 from fleet.violation import Violation, refuses
@@ -59,7 +60,10 @@ class Reviewed:
 def _show(reviewed: list[Reviewed]) -> None:
     for item in reviewed:
         verdict = "refused" if refuses(item.violations) else "accepted"
-        table(violation_rows(item.violations), title=f"{item.manifest.name} ({item.path}): {verdict}")
+        show_violations(item.violations, title=f"{item.manifest.name} ({item.path}): {verdict}")
+        if not isinstance(item.manifest, PinnedManifest):
+            for line in pin_hint([{"rule": violation.rule} for violation in item.violations], str(item.path)):
+                say(line)
 
 
 def _document(item: Reviewed) -> dict[str, object]:

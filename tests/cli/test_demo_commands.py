@@ -71,8 +71,10 @@ def test_a_broken_record_is_told(run, tmp_path):
 
 
 def test_the_demo_prints_tables_or_json_only(run):
-    result = run("demo", "-o", "yaml")
-    assert isinstance(result.exception, UsageError)
+    for output in ("yaml", "name"):
+        result = run("demo", "-o", output)
+        assert result.exit_code == 2
+        assert "'table', 'json'" in result.stderr
 
 
 def test_the_demo_names_an_engine_that_is_not_offered(run):
@@ -91,10 +93,34 @@ def test_a_demo_without_its_engine_fails_at_the_step_start(run, monkeypatch):
 
 
 def test_every_local_command_says_what_it_does():
-    for name in ("up", "down", "status"):
+    for name in ("up", "down", "status", "token"):
         result = CliRunner().invoke(local_app, [name, "--help"])
         assert result.exit_code == 0
         assert "--state" in result.stdout
+
+
+@pytest.mark.parametrize("scope", ["reader", "operator", "security-admin"])
+def test_a_token_of_each_scope_is_made_and_printed_once(run, tmp_path, scope):
+    layout = Layout(tmp_path / "enginehouse" / "local")
+    layout.create()
+    layout.control_plane_settings.write_text(json.dumps({"database_url": f"sqlite:///{layout.database}"}))
+    result = run("local", "token", "alice", "--scope", scope)
+    assert result.exit_code == 0, result.exception
+    assert result.stdout.startswith("eh_")
+    assert result.stdout.count("\n") == 1
+    assert "shown this once" in result.stderr
+
+
+def test_a_token_needs_one_fleet_and_a_name_that_the_fleet_does_not_use(run, tmp_path):
+    assert "enginehouse local up" in str(run("local", "token", "alice", "--scope", "reader").exception)
+    for name in ("local", "demo-1"):
+        layout = Layout(tmp_path / "enginehouse" / name)
+        layout.create()
+        layout.control_plane_settings.write_text("{}")
+    assert "give one with --state" in str(run("local", "token", "alice", "--scope", "reader").exception)
+    taken = run("local", "token", "operator", "--scope", "reader")
+    assert isinstance(taken.exception, UsageError)
+    assert "used by the fleet itself" in str(taken.exception)
 
 
 def test_the_report_can_be_read_where_nothing_can_be_drawn(run, monkeypatch):

@@ -113,6 +113,24 @@ def test_one_command_rebuilds_the_snapshot(checkout: Path, tmp_path: Path):
     assert out.read_bytes() == as_bytes(build([fixtures(checkout)], retrieved=RETRIEVED))
 
 
+def test_the_digest_beside_the_snapshot_is_the_one_of_what_it_holds():
+    computed = snapshot.bundled().model_copy().digest
+    assert snapshot.bundled().digest == computed, "run 'python -m sources.snapshot digest'"
+    line = SNAPSHOT.with_suffix(".digest").read_text(encoding="ascii")
+    assert line == snapshot.digest_line(SNAPSHOT.read_bytes())
+
+
+def test_the_digest_is_written_beside_a_snapshot_and_can_be_written_again(checkout: Path, tmp_path: Path):
+    out = tmp_path / "out.json"
+    assert main(["build", str(fixtures(checkout)), "--retrieved", "2026-11-29", "--out", str(out)]) == 0
+    written = out.with_suffix(".digest").read_text(encoding="ascii")
+    out.with_suffix(".digest").unlink()
+    assert main(["digest", "--out", str(out)]) == 0
+    assert out.with_suffix(".digest").read_text(encoding="ascii") == written
+    assert written.split()[1] == build([fixtures(checkout)], retrieved=RETRIEVED).digest
+    assert main(["digest", "--out", str(tmp_path / "none.json")]) == 1
+
+
 def test_a_record_laid_over_the_snapshot_is_merged_with_its_aliases(tmp_path: Path):
     entry = {"package": {"ecosystem": "PyPI", "name": "vllm"}, "ranges": [], "versions": ["0.33.0"]}
     dropped = {"id": "TEST-1", "aliases": ["CVE-2026-22778"], "modified": "2026-12-01T00:00:00Z", "affected": [entry]}
