@@ -73,7 +73,11 @@ def as_member(proposal: Document, member: Document) -> Document:
 
 def compliance(violations: Sequence[Document], *, before: Condition | None, generation: int, now: str) -> Condition:
     """The condition Compliant that follows from a review; the moment moves only with the status."""
-    status, reason, message = _words(violations)
+    return _compliance(_words(violations), before=before, generation=generation, now=now)
+
+
+def _compliance(words: tuple[Truth, str, str], *, before: Condition | None, generation: int, now: str) -> Condition:
+    status, reason, message = words
     is_same_status = before is not None and before.status is status
     return Condition(
         type=ConditionType.COMPLIANT,
@@ -113,7 +117,7 @@ def changed_conditions(
         before = subject.compliant
         if before is not None and (before.status, before.reason, before.message) == words[subject.review_key]:
             continue
-        after = compliance(found[subject.review_key], before=before, generation=subject.generation, now=now)
+        after = _compliance(words[subject.review_key], before=before, generation=subject.generation, now=now)
         changes.append((subject, after))
     return changes
 
