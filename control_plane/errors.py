@@ -12,8 +12,10 @@ ControlPlaneError
  ├─ Forbidden                the token's scope is too narrow
  ├─ BadRequest               the request can't be read at all
  ├─ TooLarge                 the body is above the limit
+ ├─ TooSlow                  the body did not arrive in time
  └─ StorageError             the database can't do it now
      ├─ StorageFull
+     ├─ StorageUnreadable    the file is damaged, or no database of ours
      └─ StorageReadOnly
 Only ``api.problems`` turns these into HTTP codes.
 """
@@ -96,12 +98,20 @@ class TooLarge(ControlPlaneError):
     """The body is above the limit."""
 
 
+class TooSlow(ControlPlaneError):
+    """The body did not arrive in time."""
+
+
 class StorageError(ControlPlaneError):
     """The database can't do it now; nothing was stored."""
 
 
 class StorageFull(StorageError):
     """No room is left where the database lies."""
+
+
+class StorageUnreadable(StorageError):
+    """What lies there is damaged, of a newer release, or something else; it is left as it is."""
 
 
 class StorageReadOnly(StorageError):

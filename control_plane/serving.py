@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from control_plane import logs
+from control_plane.connections import LimitedProtocol
 from control_plane.errors import StartError
 from control_plane.main import Assembly, assemble
 from control_plane.settings import Settings
@@ -58,9 +59,16 @@ class _Ready:
         """Write it in one step, and log the same."""
         logs.get().info(logs.SERVER_STARTED, **self._content)
         if self._path is not None:
-            draft = self._path.with_name(f".{self._path.name}.draft")
-            draft.write_text(json.dumps(self._content))
-            os.replace(draft, self._path)
+            try:
+                draft = self._path.with_name(f".{self._path.name}.draft")
+                draft.write_text(json.dumps(self._content))
+                os.replace(draft, self._path)
+            except OSError as error:
+                reason = error.strerror or type(error).__name__
+                raise StartError(
+                    f"ready_file {self._path} can't be written: {reason}. Give a path in a folder that this user may "
+                    "write, on a disk with space"
+                ) from None
 
 
 def serve(settings: Settings) -> None:
@@ -82,7 +90,8 @@ def _config(assembly: Assembly) -> uvicorn.Config:
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        h11_max_incomplete_event_size=65_536,
+        http=LimitedProtocol,
+        ws="none",
     )
 
 

@@ -20,6 +20,8 @@ from fleet.value import Value
 API_VERSION: Literal["enginehouse.dev/v1"] = "enginehouse.dev/v1"
 MAX_MANIFEST_BYTES = 1_000_000
 MAX_DEPTH = 40
+MAX_PROBLEMS = 100
+"""More mistakes than this are counted, not told: a document can hold a million."""
 
 
 class Manifest(Value):
@@ -226,7 +228,8 @@ def _yaml_message(error: YAMLError) -> str:
 def problems_of(error: ValidationError, model: type[Value]) -> tuple[Problem, ...]:
     """Pydantic's errors as pointers and sentences, with the nearest known name for an unknown field."""
     problems = []
-    for detail in error.errors(include_url=False):
+    details = error.errors(include_url=False)
+    for detail in details[:MAX_PROBLEMS]:
         location = tuple(detail["loc"])
         pointer = "".join(f"/{part}" for part in location)
         if detail["type"] == "extra_forbidden":
@@ -235,6 +238,8 @@ def problems_of(error: ValidationError, model: type[Value]) -> tuple[Problem, ..
             problems.append(Problem(pointer, f"unknown field '{name}'{did_you_mean(name, known)}"))
             continue
         problems.append(Problem(pointer, detail["msg"].removeprefix("Value error, ") + _found(detail)))
+    if len(details) > MAX_PROBLEMS:
+        problems.append(Problem("", f"and {len(details) - MAX_PROBLEMS} more mistakes; correct these first"))
     return tuple(problems)
 
 

@@ -1,6 +1,7 @@
 """Reading bodies: JSON objects of limited size and depth, without anything that a database can't keep."""
 
 import json
+from collections import Counter
 from typing import Annotated, Any, NoReturn, TypeVar
 
 from fastapi import Depends, Request
@@ -77,8 +78,7 @@ def _refuse_constant(name: str) -> NoReturn:
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
+        double = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise ValueError(f"the key {double!r} stands twice in one object")
     return found
 

@@ -23,6 +23,7 @@ _CODES: Mapping[type[errors.ControlPlaneError], tuple[int, str, str]] = {
     errors.Forbidden: (403, "forbidden", "The token's scope is too narrow"),
     errors.NotFound: (404, "not-found", "There is no such object"),
     errors.Conflict: (409, "conflict", "The state of the object does not allow this"),
+    errors.TooSlow: (408, "too-slow", "The request came too slowly"),
     errors.StaleVersion: (412, "stale-version", "The object is at another version"),
     errors.TooLarge: (413, "too-large", "The body is too large"),
     errors.Refused: (422, "refused", "The rules refuse it"),
@@ -110,6 +111,8 @@ async def _on_own_error(request: Request, error: Exception) -> Response:
         headers["WWW-Authenticate"] = 'Bearer realm="enginehouse"'
     if code == 503:
         headers["Retry-After"] = "1"
+    if code == 408:
+        headers["Connection"] = "close"
     return problem(request, code, slug, title, str(error), headers=headers, **more)
 
 

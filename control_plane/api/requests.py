@@ -1,5 +1,6 @@
 """What happens around every request: its id, the limit of its body, its log line and its metrics."""
 
+import asyncio
 import re
 import secrets
 import time
@@ -10,9 +11,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from control_plane import logs
 from control_plane.api.bodies import MAX_BODY_BYTES
 from control_plane.api.problems import problem
-from control_plane.errors import TooLarge
+from control_plane.errors import TooLarge, TooSlow
 from control_plane.ports import Meter
 
+BODY_SECONDS = 30.0
 _WORDS = f"the body is above {MAX_BODY_BYTES} bytes; nothing this API takes is larger"
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -69,11 +71,13 @@ _METHODS = frozenset({"GET", "HEAD", "PUT", "POST", "DELETE", "PATCH", "OPTIONS"
 
 
 class _BodyLimit:
-    """Counts what is received."""
+    """Counts what is received, and how long it takes."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
         self._received_bytes = 0
+        self._ends: float | None = None
+        self._is_whole = False
 
     @staticmethod
     def is_announced_too_large(scope: Scope) -> bool:
@@ -81,16 +85,26 @@ class _BodyLimit:
         return announced.isdigit() and (len(announced) > 12 or int(announced) > MAX_BODY_BYTES)
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        message = await self._receive() if self._is_whole else await self._receive_in_time()
+        self._is_whole = not message.get("more_body", False)
         self._received_bytes += len(message.get("body", b""))
         if self._received_bytes > MAX_BODY_BYTES:
             raise TooLarge(_WORDS)
         return message
 
+    async def _receive_in_time(self) -> Message:
+        """A piece of the body; what comes after it, the client's leaving, may take its time."""
+        self._ends = self._ends or asyncio.get_running_loop().time() + BODY_SECONDS
+        try:
+            async with asyncio.timeout_at(self._ends):
+                return await self._receive()
+        except TimeoutError:
+            raise TooSlow(f"the body was not whole after {BODY_SECONDS:g} s; send it faster") from None
+
 
 async def _too_large(scope: Scope, receive: Receive, send: Send) -> None:
-    headers = {"Connection": "close"}
-    answer = problem(Request(scope), 413, "too-large", "The body is too large", _WORDS, headers=headers)
+    # The connection stays: it drops the rest of the body for a while, so that the answer is read and not cut off.
+    answer = problem(Request(scope), 413, "too-large", "The body is too large", _WORDS)
     await answer(scope, receive, send)
 
 

@@ -40,6 +40,7 @@ _TITLES: Mapping[type[errors.ControlPlaneError], tuple[int, str]] = {
     errors.BadRequest: (400, "This can't be read"),
     errors.Forbidden: (403, "Not allowed"),
     errors.NotFound: (404, "Not found"),
+    errors.TooSlow: (408, "Too slow"),
     errors.TooLarge: (413, "Too large"),
     errors.StorageError: (503, "The database can't be used now"),
 }
