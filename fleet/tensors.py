@@ -1,0 +1,227 @@
+"""Weight tensors: what they belong to, how tensor parallelism divides them, how many elements they have."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Part(StrEnum):
+    """What a weight tensor belongs to."""
+
+    EMBEDDING = "embedding"
+    LM_HEAD = "lm-head"
+    ATTENTION = "attention"
+    STATE = "state"
+    """Linear attention and state-space layers."""
+    DENSE_FFN = "dense-ffn"
+    SHARED_EXPERTS = "shared-experts"
+    EXPERTS = "experts"
+    ROUTER = "router"
+    NORM = "norm"
+    ENCODER = "encoder"
+    """The vision or audio tower and its projector, or the encoder of an encoder-decoder model."""
+    MTP = "mtp"
+    """Layers for multi-token prediction: stored with the checkpoint, loaded only when they draft."""
+
+
+class Split(StrEnum):
+    """How tensor parallelism divides a tensor."""
+
+    OUTPUT = "output"
+    """Columns over the ranks: query heads, the first matrices of an FFN."""
+    INPUT = "input"
+    """Rows over the ranks: the output projection, the last matrix of an FFN."""
+    KV_HEADS = "kv-heads"
+    """Key and value heads over the ranks, one head copied where there are fewer heads than ranks."""
+    VOCABULARY = "vocabulary"
+    """Rows of the vocabulary, padded."""
+    EXPERTS = "experts"
+    """Whole experts over the expert-parallel ranks, else each expert over the tensor-parallel ones."""
+    NONE = "none"
+    """Every rank holds it whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """One weight matrix (or several alike) of one module."""
+
+    module: str
+    """The module's path as checkpoints spell it, for lists of modules that are not quantised; of alike experts
+    ``*`` stands for the number."""
+    out_features: int
+    in_features: int
+    """1 for vectors."""
+    part: Part
+    split: Split
+    is_linear: bool = True
+    """Whether quantisation may touch it: norms, biases, convolutions and embeddings are never linear."""
+    copies: int = 1
+    """How many of them there are under this path (experts)."""
+
+    @property
+    def parameters(self) -> int:
+        """Elements of all copies."""
+        return self.out_features * self.in_features * self.copies
+
+
+def parameters(self) -> int:
+    """Elements of all copies."""
+    return self.out_features * self.in_features * self.copies
+
+
+@dataclass(frozen=True, slots=True)
+class FullAttention:
+    """Keys and values of every token are kept (MHA, GQA, MQA)."""
+
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlidingAttention:
+    """Keys and values of the last ``window_tokens`` tokens are kept."""
+
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    window_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkedAttention:
+    """Attention inside chunks; engines keep the keys and values of every token all the same."""
+
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    chunk_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatentAttention:
+    """MLA: one latent vector and one rotary key per token, whatever the number of heads."""
+
+    heads: int
+    latent_dim: int
+    rope_dim: int
+    indexer_dim: int | None = None
+    """Elements per token of a sparse-attention indexer's own cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrossAttention:
+    """Decoder self-attention plus keys and values of an encoder's ``source_tokens`` positions, per sequence."""
+
+    heads: int
+    kv_heads: int
+    key_dim: int
+    value_dim: int
+    source_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinearState:
+    """Linear attention, Mamba, SSM: a state of fixed size per sequence."""
+
+    heads: int
+    """Heads (or groups) that tensor parallelism divides."""
+    state_elements: int
+    """Recurrent state per sequence."""
+    state_bytes_per_element: int
+    conv_elements: int
+    """Convolution state per sequence, in the model's dtype."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownAttention:
+    """A layer that can't be read: which key is missing, or why there is no simple figure."""
+
+    reason: str
+
+
+Attention = (
+    FullAttention
+    | SlidingAttention
+    | ChunkedAttention
+    | LatentAttention
+    | CrossAttention
+    | LinearState
+    | UnknownAttention
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer; ``attention`` is ``None`` in layers that have none (NAS models, FFN-only layers)."""
+
+    attention: tuple[Attention, ...]
+    """Usually one; a hybrid layer may have attention and a state beside it."""
+    tensors: tuple[Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Experts:
+    """The mixture of experts."""
+
+    count: int
+    active: int
+    """Routed experts per token."""
+    intermediate_size: int
+    layers: int
+    """Layers that have them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A figure that is not known: the key that would say it."""
+
+    figure: str
+    """``weights``, ``kv``, ``state``, ``context``."""
+    key: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as its configuration describes it."""
+
+    id: str
+    architecture: str
+    hidden_size: int
+    vocabulary: int
+    max_context_tokens: int | None
+    layers: tuple[Layer, ...]
+    tensors: tuple[Tensor, ...]
+    """Those outside the layers: embeddings, head, towers, MTP layers."""
+    experts: Experts | None = None
+    stored: "StoredFormat | None" = None
+    """The checkpoint's own quantisation; ``None`` = plain bf16 or fp16."""
+    modalities: frozenset[str] = frozenset({"text"})
+    is_generic: bool = False
+    """The architecture is not known by name: the generic transformer reading was used."""
+    is_generative: bool = True
+    """False for embedding and rerank models: no token is generated, so little KV cache is held."""
+    missing: tuple[Missing, ...] = ()
+
+    @cached_property
+    def all_tensors(self) -> tuple[Tensor, ...]:
+        """Every tensor of the checkpoint."""
+        return (*self.tensors, *(tensor for layer in self.layers for tensor in layer.tensors))
+
+    @cached_property
+    def attentions(self) -> tuple[Attention, ...]:
+        """The attention of every layer that has one."""
+        return tuple(attention for layer in self.layers for attention in layer.attention)
+
+    def lacks(self, figure: str) -> Missing | None:
+        """Why a figure is not known, or ``None`` when it is."""
+        return next((item for item in self.missing if item.figure == figure), None)
+
+
+def parameters(tensors: Iterable[Tensor]) -> int:
+    """Elements of all these tensors."""
+    return sum(tensor.parameters for tensor in tensors)
