@@ -63,10 +63,6 @@ class Tensor:
         """Elements of all copies."""
         return self.out_features * self.in_features * self.copies
 
-    def parameters(self) -> int:
-        """Elements of all copies."""
-        return self.out_features * self.in_features * self.copies
-
 
 def parameters(tensors: Iterable[Tensor]) -> int:
     """Elements of all these tensors."""
