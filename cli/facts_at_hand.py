@@ -91,10 +91,11 @@ def facts(
         raise UsageError("--facts is the whole bundle of a server; leave --data and --policy out")
     try:
         if bundle:
-            return reading.read(bundle).model_copy(update={"today": today()})
-        found = reading.load(
-            environment, today=today(), data_dirs=folders or [], policy=policy, catalogue_digest=catalogue_digest
-        )
+            found = reading.read(bundle).model_copy(update={"today": today()})
+        else:
+            found = reading.load(
+                environment, today=today(), data_dirs=folders or [], policy=policy, catalogue_digest=catalogue_digest
+            )
     except SourceError as error:
         raise UsageError(str(error)) from None
     _tell_quarantined(found.data)

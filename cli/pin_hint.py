@@ -1,4 +1,4 @@
-"""What mends a manifest that leaves one of its four parts open, in one go."""
+"""What mends a manifest that leaves its engine open, in one go."""
 
 from collections.abc import Iterable, Mapping
 
@@ -7,7 +7,9 @@ FOUR_PINS = "four-pins"
 
 
 def pin_hint(violations: Iterable[Mapping[str, object]], file: str = "FILE") -> list[str]:
-    """The line that names the command, where it helps."""
-    if any(item.get("rule") == FOUR_PINS for item in violations):
-        return [f"'enginehouse pin {file} --write' fixes what is left open and writes the pinned manifest beside it"]
+    """The line that names the command, where it helps: revision, batch and hardware are for people to give."""
+    pointers = [str(item.get("pointer") or "") for item in violations if item.get("rule") == FOUR_PINS]
+    if any(pointer.startswith("/spec/engine") for pointer in pointers):
+        command = f"enginehouse pin {file} --write"
+        return [f"'{command}' chooses what is open of the engine and writes the pinned manifest beside the file"]
     return []

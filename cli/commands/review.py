@@ -62,7 +62,7 @@ def _show(reviewed: list[Reviewed]) -> None:
         verdict = "refused" if refuses(item.violations) else "accepted"
         show_violations(item.violations, title=f"{item.manifest.name} ({item.path}): {verdict}")
         if not isinstance(item.manifest, PinnedManifest):
-            for line in pin_hint([{"rule": violation.rule} for violation in item.violations], str(item.path)):
+            for line in pin_hint([violation.model_dump() for violation in item.violations], str(item.path)):
                 say(line)
 
 

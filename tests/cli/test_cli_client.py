@@ -262,3 +262,28 @@ spec:
   batch: {max_model_len: 8192}
   hardware: {instance_type: g6.xlarge, gpus: 1}
 """
+
+
+def test_a_refusal_for_an_open_engine_names_the_command_that_pins_it() -> None:
+    violation = {"rule": "four-pins", "pointer": "/spec/engine/version", "message": "not pinned: the version is open"}
+    refused = problem(422, violations=[violation])
+    assert "'enginehouse pin FILE --write'" in str(cli_client.problem_of(refused))
+    other = problem(422, violations=[violation | {"pointer": "/spec/batch"}])
+    assert "enginehouse pin" not in str(cli_client.problem_of(other))
+
+
+SUMMARY = {"metadata": {"name": "support-chat"}, "status": {"identity": "0" * 32, "phase": "Running", "conditions": []}}
+FULL = SUMMARY | {"spec": {"model": {"id": "Qwen/Qwen3-32B"}, "engine": {"name": "vllm", "version": "0.33.0"}}}
+
+
+@pytest.mark.parametrize(("output", "view"), [("name", "basic"), ("table", None), ("json", None)])
+def test_a_list_asks_for_what_it_shows(output: str, view: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        assert request.url.params.get("view") == view
+        return httpx.Response(200, json={"items": [SUMMARY if view else FULL]})
+
+    monkeypatch.setattr(Api, "connect", classmethod(lambda *_: api(handler)))
+    result = CliRunner().invoke(app, ["deployments", "list", "-o", output])
+    assert result.exit_code == 0, result.exception
+    if output == "table":
+        assert result.stdout.splitlines()[1].split()[-2:] == ["0" * 32, "-"]

@@ -4,15 +4,17 @@ import json
 import shutil
 import subprocess
 import sys
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from cli import facts_at_hand
 from cli.main import app
 from fleet.policy import Policy
 from sources.facts import load, write
+from sources.snapshot import bundled
 
 RECORD = {
     "schema_version": "1.7.0",
@@ -286,3 +288,53 @@ def test_colour_is_left_out_where_nobody_looks(data: Path) -> None:
 
 def test_the_program_is_installed(checkout: Path) -> None:
     assert shutil.which("enginehouse", path=str(checkout / ".venv" / "bin")) or shutil.which("enginehouse")
+
+
+def test_each_remedy_is_said_once_for_all_that_it_mends(checkout: Path) -> None:
+    file = checkout / "examples" / "runbook-2026" / "vllm-multimodal-0.18.1.yaml"
+    printed = run("review", str(file)).stdout
+    assert printed.count("take vllm 0.33.0, the newest published version") == 1
+    assert "    fixed in 0.22.0: CVE-2026-48746, " in printed
+    assert "a triage entry for vllm and each record" in printed
+
+
+def test_a_remedy_of_one_record_names_it(data: Path, tmp_path: Path) -> None:
+    record = RECORD["affected"][0] | {"ranges": []}
+    (data / "one.json").write_text(json.dumps(RECORD | {"affected": [record]}))
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN.replace("{name: vllm}", "{name: vllm, version: 0.33.0}"))
+    assert "a triage entry for vllm and CVE-2026-1000" in run("review", str(written), "--data", str(data)).stdout
+
+
+def test_a_manifest_that_leaves_the_engine_open_is_told_to_be_pinned(tmp_path: Path) -> None:
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN)
+    hint = f"'enginehouse pin {written} --write' chooses what is open of the engine"
+    assert hint in run("review", str(written)).stdout
+    assert run("pin", str(written), "--write").exit_code == 0
+    assert hint not in run("review", str(tmp_path / "x.pinned.yaml")).stdout
+
+
+@pytest.mark.parametrize("command", [("check", "vllm==0.33.0"), ("pins",), ("show", "CVE-2026-48746")])
+def test_the_age_of_old_data_stands_on_stderr_with_its_date(
+    command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = bundled().retrieved
+    assert read is not None
+    answers = {}
+    for days in (0, 1, 30):
+        monkeypatch.setattr(facts_at_hand, "today", lambda later=days: read + timedelta(days=later))
+        answers[days] = run("advisories", *command)
+    assert answers[0].stderr == ""
+    assert f"the advisory data is 1 day old: read on {read}" in answers[1].stderr
+    assert f"the advisory data is 30 days old: read on {read}" in answers[30].stderr
+    assert answers[0].stdout == answers[30].stdout
+
+
+def test_data_without_a_day_says_that_its_age_is_not_known(tmp_path: Path) -> None:
+    written = tmp_path / "x.yaml"
+    written.write_text(WRITTEN)
+    found = load("local", today=date(2026, 11, 29))
+    bundle = tmp_path / "facts.json"
+    write(bundle, found.model_copy(update={"data": found.data.model_copy(update={"retrieved": None})}))
+    assert "the age of the advisory data is not known" in run("review", str(written), "--facts", str(bundle)).stderr
