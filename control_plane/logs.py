@@ -1,9 +1,12 @@
 """Structured logs on stderr, one JSON object a line; event names are constants. Never a token, key or prompt."""
 
+import contextlib
+import io
 import logging
+import os
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, TextIO, cast
 
 import structlog
 
@@ -27,6 +30,7 @@ _SECRET_KEYS = frozenset({"token", "secret", "authorization", "key", "password"}
 
 def configure(level: int = logging.INFO) -> None:
     """Send structlog's events and those of the standard library to stderr as JSON."""
+    stream = cast(TextIO, _Unfailing(sys.stderr))
     shared: list[structlog.types.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -37,10 +41,10 @@ def configure(level: int = logging.INFO) -> None:
     structlog.configure(
         processors=[*shared, structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
             processors=[
@@ -53,6 +57,30 @@ def configure(level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
+
+
+class _Unfailing:
+    """A stream for lines that nobody waits for: a full disk costs the line, never what the line is about."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write past the stream's own buffer, which would keep a line that can't be written and fail at the exit."""
+        with contextlib.suppress(OSError, ValueError):
+            self._write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Nothing is kept back."""
+
+    def _write(self, text: str) -> None:
+        try:
+            descriptor = self._stream.fileno()
+        except io.UnsupportedOperation:
+            self._stream.write(text)
+        else:
+            os.write(descriptor, text.encode("utf-8", "backslashreplace"))
 
 
 def get() -> structlog.typing.FilteringBoundLogger:

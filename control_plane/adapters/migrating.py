@@ -1,24 +1,29 @@
-"""Brings the database to the newest schema at the start."""
+"""Brings the database to the newest schema at the start, or says why it is left as it is."""
 
 from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Engine, text
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from control_plane.adapters.sql import storage_error, writing
+from control_plane.adapters import sql_tables
+from control_plane.adapters.sql import RESTORE, storage_error, writing
+from control_plane.errors import StorageError, StorageUnreadable
 
 MIGRATIONS = Path(__file__).resolve().parent.parent / "migrations"
 _LOCK_NUMBER = 7_362_001
 """PostgreSQL's advisory lock that one migrating process holds."""
+_VERSION_TABLE = "alembic_version"
 
 
 def migrate(engine: Engine) -> None:
     """Run every migration that is missing, in one transaction that a second process waits for.
 
     Raises:
-        StorageError: the database can't be written.
+        StorageError: the database can't be written, or is none of ours; it is left as it is.
     """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
@@ -26,7 +31,51 @@ def migrate(engine: Engine) -> None:
         with writing(engine) as connection, connection.begin():
             if engine.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK_NUMBER})
+            _check(connection, ScriptDirectory.from_config(config))
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
     except DBAPIError as error:
-        raise storage_error(error) from error
+        raise _named(storage_error(error), engine) from error
+    except StorageError as error:
+        raise _named(error, engine) from None
+
+
+def _check(connection: Connection, scripts: ScriptDirectory) -> None:
+    """Refuse what a migration would make worse: a damaged file, another program's, that of a newer release."""
+    if connection.dialect.name == "sqlite":
+        damage = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar()
+        if damage != "ok":
+            raise StorageUnreadable(f"the database is damaged ({_first_line(damage)}). {RESTORE}")
+    tables = set(inspect(connection).get_table_names())
+    revision = MigrationContext.configure(connection).get_current_revision() if _VERSION_TABLE in tables else None
+    if revision is None:
+        # Other schemas of a server may hold anything; a file is one program's.
+        own = sql_tables.metadata.tables.keys()
+        others = tables - {_VERSION_TABLE} if connection.dialect.name == "sqlite" else tables & own
+        if others:
+            example = min(others)
+            raise StorageUnreadable(
+                f"the database has tables (such as '{example}') but no schema version of Enginehouse: it belongs to "
+                "another program, or its version was lost. Name another one in database_url, or put a backup in place"
+            )
+        return
+    known = {script.revision for script in scripts.walk_revisions()}
+    if revision not in known:
+        raise StorageUnreadable(
+            f"the database has the schema version '{revision}', which this release does not know (it knows up to "
+            f"'{scripts.get_current_head()}'): a newer release wrote it. Start that release, or put a backup in place"
+        )
+    if revision == scripts.get_current_head() and (lost := sql_tables.metadata.tables.keys() - tables):
+        raise StorageUnreadable(f"the database has lost its table '{min(lost)}'. {RESTORE}")
+
+
+def _first_line(damage: object) -> str:
+    lines = [line for line in str(damage).splitlines() if not line.startswith("***")]
+    return lines[0] if lines else str(damage)
+
+
+def _named(error: StorageError, engine: Engine) -> StorageError:
+    """The same error with the place of the database, without a password."""
+    url = engine.url
+    place = url.database if url.get_backend_name() == "sqlite" else url.render_as_string(hide_password=True)
+    return type(error)(f"{place}: {error}")

@@ -18,13 +18,14 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from control_plane.adapters import sql_tables as tables
 from control_plane.adapters.sql_deployments import DeploymentRows, ReviewRows
 from control_plane.adapters.sql_rows import AuditRows, KeyRows, ObjectRows, TokenRows
-from control_plane.errors import SettingsError, StorageError, StorageFull, StorageReadOnly
+from control_plane.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnreadable
 from control_plane.ports import Audit, Deployments, Keys, Objects, Reviews, Revision, Tokens, UnitOfWork
 from control_plane.records import Kind
 
 BUSY_MILLISECONDS = 10_000
 WRITER_WAIT_SECONDS = 30.0
 _WRITES = "enginehouse_writes"
+RESTORE = "Put a backup in its place, or move it away to start with an empty one"
 
 
 def connect(url: str) -> Engine:
@@ -63,11 +64,17 @@ def _set_up_sqlite(connection: DBAPIConnection, _record: object) -> None:
 
 
 def _use_write_ahead_log(cursor: DBAPICursor) -> None:
-    """Switch to WAL; processes that open a new file at once refuse each other here without waiting, so try again."""
+    """Switch to WAL; processes that open a new file at once refuse each other here without waiting, so try again.
+
+    The mode stands in the file: another program's is left as it is.
+    """
     deadline = time.monotonic() + BUSY_MILLISECONDS / 1000
     while True:
         try:
-            cursor.execute("PRAGMA journal_mode=WAL")
+            cursor.execute("SELECT count(*), total(name = 'alembic_version') FROM sqlite_master WHERE type = 'table'")
+            tables, ours = cursor.fetchone() or (0, 0)
+            if not tables or ours:
+                cursor.execute("PRAGMA journal_mode=WAL")
         except sqlite3.OperationalError as error:
             if not error.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > deadline:
                 raise
@@ -192,6 +199,8 @@ def storage_error(error: DBAPIError) -> StorageError:
         return StorageFull("no room is left where the database lies; nothing was stored. Free some space and try again")
     if code.startswith("SQLITE_READONLY") or code in ("SQLITE_CANTOPEN", "25006"):
         return StorageReadOnly("the database can't be written; nothing was stored. Check its file and folder")
+    if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return StorageUnreadable(f"the database is damaged or is none ({code}); nothing was stored. {RESTORE}")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "40", "55")):
         return StorageError("the database is busy with another change; nothing was stored. Try again")
     return StorageError(f"the database can't be used now ({code or type(error.orig).__name__}); nothing was stored")
