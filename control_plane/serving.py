@@ -28,6 +28,8 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._assembly = assembly
         self._ready = ready
+        self.failure: StartError | None = None
+        """Why it could not say that it listens; it ends in order, and then this is raised."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -40,8 +42,13 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen, then say so."""
         await super().startup(sockets)
-        if self.started:
+        if not self.started:
+            return
+        try:
             self._ready.write()
+        except StartError as error:
+            self.failure = error
+            self.should_exit = True
 
     def _stop(self) -> None:
         self._assembly.stopping.is_stopping = True  # requests that wait for a change answer now
@@ -79,7 +86,10 @@ def serve(settings: Settings) -> None:
         with _metrics(assembly, settings) as metrics_port:
             url = _url(settings.host, listener.getsockname()[1])
             ready = _Ready(settings.ready_file, url, _url(settings.host, metrics_port))
-            asyncio.run(_Server(_config(assembly), assembly, ready).serve(sockets=[listener]))
+            server = _Server(_config(assembly), assembly, ready)
+            asyncio.run(server.serve(sockets=[listener]))
+    if server.failure is not None:
+        raise server.failure
     logs.get().info(logs.SERVER_STOPPED)
 
 

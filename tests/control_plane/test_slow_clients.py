@@ -108,7 +108,9 @@ async def test_a_body_that_never_ends_is_408(world):
     async with serving(world.client.app) as port:
         reader, writer = await opened(port)
         token = world.as_("operator")["Authorization"]
-        head = f"PUT /v1/tenants/acme HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\nContent-Type: application/json\r\n"
+        head = (
+            f"PUT /v1/tenants/acme HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\nContent-Type: application/json\r\n"
+        )
         writer.write(head.encode() + b"Content-Length: 100000\r\n\r\n{")
         async with trickling(writer):
             assert problem_in(await all_of(reader))["title"] == "The request came too slowly"
