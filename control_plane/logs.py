@@ -23,6 +23,7 @@ LOOP_FAILED = "loop.failed"
 REPLICA_STARTED = "replica.started"
 REPLICA_ENDED = "replica.ended"
 REPLICA_DIED = "replica.died"
+RECORD_NOT_KEPT = "replica.record_not_kept"
 TOKEN_CREATED = "token.created"
 
 _SECRET_KEYS = frozenset({"token", "secret", "authorization", "key", "password"})

@@ -1,5 +1,6 @@
 """Records of engine processes: one JSON file each, so that a new control plane finds what an old one started."""
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass
@@ -52,8 +53,13 @@ class ProcessRecords:
         """Store or replace, in one step."""
         path = self._path(record.id)
         draft = path.with_suffix(".draft")
-        draft.write_text(json.dumps(asdict(record), indent=1))
-        os.replace(draft, path)
+        try:
+            draft.write_text(json.dumps(asdict(record), indent=1))
+            os.replace(draft, path)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
     def remove(self, replica_id: str) -> None:
         """Drop the record and the files of an engine; its log stays."""

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -40,8 +41,14 @@ def send(pid: int, ticks: int, number: signal.Signals) -> bool:
 
 
 def find_by_environment(name: str, value: str) -> int | None:
-    """The pid of a process that was started with an environment variable, or ``None``."""
-    wanted = f"{name}={value}".encode()
+    """The pid of the process that was started with an environment variable, not of its children; or ``None``."""
+    found = [pid for pid, there in marked(name) if there == value and start_ticks(pid) is not None]
+    return next((pid for pid in found if _leads_its_session(pid)), found[0] if found else None)
+
+
+def marked(name: str) -> Iterator[tuple[int, str]]:
+    """Every process that has an environment variable, with its value: started with it, or a child of such a one."""
+    wanted = f"{name}=".encode()
     for entry in _PROC.iterdir():
         if not entry.name.isdigit():
             continue
@@ -49,6 +56,21 @@ def find_by_environment(name: str, value: str) -> int | None:
             variables = (entry / "environ").read_bytes().split(b"\0")
         except OSError:
             continue  # gone, or somebody else's
-        if wanted in variables:
-            return int(entry.name)
-    return None
+        for variable in variables:
+            if variable.startswith(wanted):
+                yield int(entry.name), variable.removeprefix(wanted).decode(errors="replace")
+
+
+def works_in(pid: int, folder: Path) -> bool:
+    """Whether a process runs in a folder."""
+    try:
+        return (_PROC / str(pid) / "cwd").readlink() == folder
+    except OSError:
+        return False
+
+
+def _leads_its_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except OSError:
+        return False

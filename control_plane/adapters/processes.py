@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from control_plane import logs
 from control_plane.adapters import process_table
 from control_plane.adapters.engine_probe import EngineProbe
 from control_plane.adapters.process_records import ProcessRecord, ProcessRecords
@@ -61,6 +62,7 @@ class Processes:
         self._known: dict[str, ProcessRecord] = {}
         for record in self._records.all():
             self._known[record.id] = self._adopted(record)
+        self._end_those_without_record()
 
     def observe(self) -> Sequence[Replica]:
         """Every process with a record, as it is now."""
@@ -97,8 +99,9 @@ class Processes:
             environment = {**os.environ, **line.environment, MARK: replica_id}
             child = self._spawn([*prefix, "--", *line.argv], environment, folder, replica_id)
         except OSError as error:
-            self._records.remove(replica_id)
-            raise ClusterError(f"{launch.engine} can't be started as '{prefix[0]}': {error.strerror}") from error
+            self._remove(replica_id)
+            place = f" ({error.filename})" if error.filename and error.filename != prefix[0] else ""
+            raise ClusterError(f"{launch.engine} can't be started as '{prefix[0]}': {error.strerror}{place}") from error
         self._children[replica_id] = child
         self._keep(replace(record, pid=child.pid, start_ticks=process_table.start_ticks(child.pid)))
 
@@ -120,8 +123,11 @@ class Processes:
             process_table.send(record.pid, record.start_ticks, signal.SIGKILL)
 
     def forget(self, replica_id: str) -> None:
-        """Drop the record of a process that is gone."""
-        self._records.remove(replica_id)
+        """Drop the record of a process that is gone, and end the children that it left."""
+        for pid, mark in process_table.marked(MARK):
+            if mark == replica_id:
+                _send(pid, signal.SIGKILL)
+        self._remove(replica_id)
         self._known.pop(replica_id, None)
         self._children.pop(replica_id, None)
         self._health.pop(replica_id, None)
@@ -152,8 +158,15 @@ class Processes:
         if pid is None:
             return record
         found = replace(record, pid=pid, start_ticks=process_table.start_ticks(pid))
-        self._records.write(found)
+        self._keep(found)
         return found
+
+    def _end_those_without_record(self) -> None:
+        """Ask the engines of this folder to end whose records were lost: nobody would find them again."""
+        for pid, mark in process_table.marked(MARK):
+            if mark not in self._known and process_table.works_in(pid, self._records.work_folder(mark)):
+                logs.get().warning(logs.REPLICA_DIED, replica=mark, detail=f"no record; process {pid} is ended")
+                _send(pid, signal.SIGTERM)
 
     def _replica(self, record: ProcessRecord) -> Replica:
         address = f"{HOST}:{record.port}"
@@ -213,11 +226,27 @@ class Processes:
         return f"{ending}; log {path.name}" + (f": {lines[-1]}" if lines else "")
 
     def _keep(self, record: ProcessRecord) -> None:
+        """Remember a record; one that can't be written now is known here all the same, and holds nothing up."""
         self._known[record.id] = record
-        self._records.write(record)
+        try:
+            self._records.write(record)
+        except OSError as error:
+            logs.get().error(logs.RECORD_NOT_KEPT, replica=record.id, problem=error.strerror, file=error.filename)
+
+    def _remove(self, replica_id: str) -> None:
+        try:
+            self._records.remove(replica_id)
+        except OSError as error:
+            logs.get().error(logs.RECORD_NOT_KEPT, replica=replica_id, problem=error.strerror, file=error.filename)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    ticks = process_table.start_ticks(pid)
+    if ticks is not None:
+        process_table.send(pid, ticks, number)
 
 
 def _free_port() -> int:

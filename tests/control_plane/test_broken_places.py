@@ -1,4 +1,4 @@
-"""Places that can't be used: a damaged or foreign database, a full disk under the log, a folder that can't be written."""
+"""Places that can't be used: a damaged or foreign database, a full disk under the log, an unwritable folder."""
 
 import json
 import sqlite3
