@@ -7,6 +7,7 @@ from cli.folding import padded, width_of
 
 Row = Mapping[str, object]
 GAP = "  "
+NOTHING = "-"
 PROSE_WORDS = 4
 """A column with a cell of so many words is prose: it gives way before names and ids do."""
 COMFORTABLE = 30
@@ -69,14 +70,14 @@ def columns_of(rows: Sequence[Row], *, is_short: bool) -> list[Column]:
 def cell(value: object, *, is_short: bool) -> str:
     """One value as text of one line."""
     if value is None:
-        return "-"
+        return NOTHING
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Shortened):
-        return one_line(value.short if is_short else value.full) or "-"
+        return one_line(value.short if is_short else value.full) or NOTHING
     if isinstance(value, list | tuple):
-        return ", ".join(one_line(str(item)) for item in value) or "-"
-    return one_line(str(value)) or "-"
+        return ", ".join(one_line(str(item)) for item in value) or NOTHING
+    return one_line(str(value)) or NOTHING
 
 
 def one_line(text: str) -> str:

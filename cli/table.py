@@ -8,10 +8,12 @@ from itertools import zip_longest
 
 import typer
 
-from cli.columns import GAP, Column, Row, columns_of, fitted, lines
+from cli.columns import GAP, NOTHING, Column, Row, columns_of, fitted, lines
 from cli.folding import folded, padded
 
 INDENT = "    "
+MOST_BELOW = 3
+"""Sentences, then so many columns less one stand below their row before each record becomes a block."""
 _COLOURS = {
     "affected": typer.colors.RED,
     "mandatory": typer.colors.RED,
@@ -43,28 +45,42 @@ def paragraph(text: str, *, indent: str = "") -> None:
 def drawn(rows: Sequence[Row], width: int, *, is_coloured: bool = False) -> Iterator[str]:
     """The lines of a table as wide as the terminal that breaks no name.
 
-    Where columns would have to, sentences stand below their row; where that is not enough, each record is a block.
+    Where columns would have to, sentences stand below their row, then the widest columns; where that is not enough,
+    each record is a block.
     """
     columns = columns_of(rows, is_short=True)
+    for beside in _choices(columns):
+        widths = fitted(beside, width)
+        if widths is not None:
+            below = [column for column in columns if column not in beside]
+            yield from _grid(beside, widths, below, width, is_coloured)
+            return
+    yield from _blocks(columns, width, is_coloured)
+
+
+def _choices(columns: Sequence[Column]) -> Iterator[list[Column]]:
+    """Which columns may stand beside each other, the most first."""
+    yield list(columns)
     beside = [column for column in columns if not column.is_prose]
-    if (widths := fitted(columns, width)) is not None:
-        yield from _grid(columns, widths, [], width, is_coloured)
-    elif beside and (widths := fitted(beside, width)) is not None:
-        below = [column for column in columns if column.is_prose]
-        yield from _grid(beside, widths, below, width, is_coloured)
-    else:
-        yield from _blocks(columns, width, is_coloured)
+    for _ in range(MOST_BELOW):
+        if beside:
+            yield list(beside)
+        if len(beside) > 1:
+            beside.remove(max(beside[1:], key=lambda column: column.longest_word))
 
 
 def _grid(
     columns: Sequence[Column], widths: Sequence[int], below: Sequence[Column], width: int, is_coloured: bool
 ) -> Iterator[str]:
-    """Columns side by side, and the sentences of a row below it."""
+    """Columns side by side, and what has no room there below its row."""
     yield from _row([column.head for column in columns], widths, is_coloured, is_head=True)
     for number, texts in enumerate(zip(*(column.cells for column in columns), strict=True)):
         yield from _row(texts, widths, is_coloured)
         for column in below:
-            yield from (INDENT + line for line in folded(column.cells[number], max(width - len(INDENT), 1)))
+            text = column.cells[number]
+            named = text if len(below) == 1 else f"{column.head.lower()}: {text}"
+            if text != NOTHING:
+                yield from (INDENT + line for line in folded(named, max(width - len(INDENT), 1)))
 
 
 def _blocks(columns: Sequence[Column], width: int, is_coloured: bool) -> Iterator[str]:
