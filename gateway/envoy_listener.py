@@ -19,6 +19,8 @@ INTERNAL_PREFIXES = ("x-gateway-", "x-envoy-", "x-forwarded-")
 DECISION_SECONDS = 2.0
 HEAD_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
+IDLE_SECONDS = 120.0
+"""How long a connection may stay without a request; Envoy's own hour would let silent clients take every place."""
 BUFFER_BYTES = 1024 * 1024
 MAX_HTTP2_STREAMS = 100
 
@@ -49,7 +51,10 @@ def _connection_manager() -> Json:
         "normalize_path": True,
         "merge_slashes": True,
         "path_with_escaped_slashes_action": "REJECT_REQUEST",
-        "common_http_protocol_options": {"headers_with_underscores_action": "DROP_HEADER"},
+        "common_http_protocol_options": {
+            "headers_with_underscores_action": "DROP_HEADER",
+            "idle_timeout": seconds(IDLE_SECONDS),
+        },
         "http2_protocol_options": {"max_concurrent_streams": MAX_HTTP2_STREAMS},
         "request_headers_timeout": seconds(HEAD_SECONDS),
         "request_timeout": seconds(REQUEST_SECONDS),

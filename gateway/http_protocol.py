@@ -10,6 +10,8 @@ import httptools
 
 MAX_HEAD_BYTES = 64 * 1024
 LINGER_SECONDS = 1.0
+RECEIVE_SECONDS = 10.0
+"""From the first byte of a request to its last."""
 _HEADER_FRAME_BYTES = len(": \r\n")
 
 Headers = tuple[tuple[str, str], ...]
@@ -42,11 +44,15 @@ Handler = Callable[[HttpRequest], HttpResponse]
 class HttpServer:
     """What the connections of one listener share."""
 
-    def __init__(self, handler: Handler, *, max_body_bytes: int, on_failure: Handler) -> None:
+    def __init__(
+        self, handler: Handler, *, max_body_bytes: int, on_failure: Handler, idle_seconds: float | None = None
+    ) -> None:
         self.handler = handler
         self.max_body_bytes = max_body_bytes
         self.on_failure = on_failure
         """Answers when the handler raises; the exception can be had from ``sys.exc_info``."""
+        self.idle_seconds = idle_seconds
+        """How long a connection may say nothing; ``None`` = for ever, for a peer that is ours."""
         self.connections: set[HttpProtocol] = set()
         self.is_closing = False
 
@@ -76,6 +82,7 @@ class HttpProtocol(asyncio.Protocol):
         self._is_idle = True
         self._is_refused = False
         self._linger: asyncio.TimerHandle | None = None
+        self._patience: asyncio.TimerHandle | None = None
         self._start()
 
     # asyncio
@@ -84,10 +91,12 @@ class HttpProtocol(asyncio.Protocol):
         """A client is there."""
         self._transport = cast(asyncio.Transport, transport)  # listeners make stream transports only
         self._server.connections.add(self)
+        self._wait_for(self._server.idle_seconds, self._close)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         self._server.connections.discard(self)
+        self._wait_for(None, self._close)
         if self._linger is not None:
             self._linger.cancel()
         if not self.closed.done():
@@ -95,15 +104,19 @@ class HttpProtocol(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of a request, of several, or of none that can be read."""
-        self._is_idle = False
         if self._is_refused:
             return
+        was_idle, self._is_idle = self._is_idle, False
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserUpgrade:
             self._refuse(HTTPStatus.NOT_IMPLEMENTED)
         except httptools.HttpParserError:
             self._refuse(HTTPStatus.BAD_REQUEST)
+        if self._is_idle:
+            self._wait_for(self._server.idle_seconds, self._close)
+        elif was_idle:
+            self._wait_for(RECEIVE_SECONDS, self._refuse_late)
 
     def close_when_idle(self) -> None:
         """Close now, or after the request that is being received."""
@@ -120,6 +133,7 @@ class HttpProtocol(asyncio.Protocol):
     def on_message_begin(self) -> None:
         """The next request starts."""
         self._start()
+        self._is_idle = False
 
     def on_url(self, url: bytes) -> None:
         """A piece of the request target."""
@@ -164,6 +178,15 @@ class HttpProtocol(asyncio.Protocol):
         self._head_bytes = 0
         self._body: list[bytes] = []
         self._body_bytes = 0
+
+    def _wait_for(self, seconds: float | None, then: Callable[[], None]) -> None:
+        """Have something done after a while; what was to be done before is off."""
+        if self._patience is not None:
+            self._patience.cancel()
+        self._patience = None if seconds is None else asyncio.get_running_loop().call_later(seconds, then)
+
+    def _refuse_late(self) -> None:
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT)
 
     def _grow_head(self, count: int) -> None:
         self._head_bytes += count

@@ -1,10 +1,13 @@
 """A snapshot made ready for look-ups that cost no I/O and no search."""
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fleet.snapshot import GatewayArm, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
+
+_HEADER_TEXT = re.compile(r"[!-~]{1,256}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class SnapshotIndex:
     addresses: frozenset[str]
     unusable_addresses: tuple[str, ...]
     """Endpoints that are left out because they are not ``ip:port``: Envoy would reject all endpoints with them."""
+    unusable_arms: tuple[str, ...] = ()
+    """Arms that are left out because their identity can't stand in a header, by deployment."""
 
     @property
     def all_models(self) -> frozenset[str]:
@@ -35,7 +40,8 @@ def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
     routes: dict[tuple[str, str], GatewayRoute] = {}
     models: dict[str, set[str]] = {}
     for stated_route in snapshot.routes:
-        route = stated_route if len(usable) == len(stated) else _without_unusable(stated_route, usable)
+        is_clean = len(usable) == len(stated) and all(map(is_sendable, stated_route.arms))
+        route = stated_route if is_clean else _without_unusable(stated_route, usable)
         for tenant in route.tenants:
             routes.setdefault((tenant, route.model), route)
             models.setdefault(tenant, set()).add(route.model)
@@ -46,23 +52,31 @@ def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
         models={tenant: tuple(sorted(names)) for tenant, names in models.items()},
         addresses=usable,
         unusable_addresses=tuple(sorted(stated - usable)),
+        unusable_arms=tuple(arm.deployment for r in snapshot.routes for arm in r.arms if not is_sendable(arm)),
     )
 
 
 def is_socket_address(address: str) -> bool:
-    """Whether it is ``ip:port`` (``[ip]:port`` for IPv6)."""
+    """Whether it is ``ip:port`` (``[ip]:port`` for IPv6), spelt as Envoy spells it: another spelling is never found."""
     host, _, port = address.rpartition(":")
-    if not (port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
         return False
-    is_bracketed = host.startswith("[") and host.endswith("]")
     try:
-        return ipaddress.ip_address(host.strip("[]")).version == (6 if is_bracketed else 4)
+        ip = ipaddress.ip_address(host.removeprefix("[").removesuffix("]"))
     except ValueError:
         return False
+    spelt = f"[{ip}]" if ip.version == 6 else str(ip)
+    return "%" not in host and address == f"{spelt}:{int(port)}"
+
+
+def is_sendable(arm: GatewayArm) -> bool:
+    """Whether its identity can be told to Envoy in a header; names are checked where they are read."""
+    return _HEADER_TEXT.fullmatch(arm.identity) is not None
 
 
 def _without_unusable(route: GatewayRoute, usable: frozenset[str]) -> GatewayRoute:
-    return route.model_copy(update={"arms": tuple(_with_usable(arm, usable) for arm in route.arms)})
+    arms = tuple(_with_usable(arm, usable) for arm in route.arms if is_sendable(arm))
+    return route.model_copy(update={"arms": arms})
 
 
 def _with_usable(arm: GatewayArm, usable: frozenset[str]) -> GatewayArm:

@@ -15,6 +15,7 @@ import httpx2
 import structlog
 import uvloop
 
+from gateway import log_lines
 from gateway.atomic_file import READABLE, write_atomically
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
@@ -29,13 +30,15 @@ from gateway.telemetry import Telemetry, telemetry_page
 
 DRAIN_SECONDS = 2.0
 _MAX_TELEMETRY_BODY_BYTES = 1024
+_TELEMETRY_IDLE_SECONDS = 90.0
+"""Above the usual pause between two scrapes of one connection."""
 
 _log = structlog.get_logger("gateway.main")
 
 
 def run(settings_path: Path) -> int:
     """Serve until SIGTERM or SIGINT; the exit code."""
-    _log_json_to_stderr()
+    log_lines.configure()
     try:
         settings = read_settings(settings_path)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -58,7 +61,12 @@ class Gateway:
         )
         self._decisions = service.server()
         page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
-        self._pages = HttpServer(page, max_body_bytes=_MAX_TELEMETRY_BODY_BYTES, on_failure=lambda _: HttpResponse(500))
+        self._pages = HttpServer(
+            page,
+            max_body_bytes=_MAX_TELEMETRY_BODY_BYTES,
+            on_failure=lambda _: HttpResponse(500),
+            idle_seconds=_TELEMETRY_IDLE_SECONDS,
+        )
 
     async def serve(self) -> None:
         """Everything from the first file to the last."""
@@ -83,6 +91,7 @@ class Gateway:
         try:
             pages = await self._listen_for_scrapes()
             following = asyncio.create_task(sync.run())
+            following.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
             self._announce(pages)
             await told_to_stop.wait()
             _log.info("gateway.stopping")
@@ -173,19 +182,11 @@ def _named_errors(settings: GatewaySettings) -> Iterator[None]:
         yield
     except OSError as error:
         place = error.filename or settings.socket_path
-        raise GatewayError(f"{place} cannot be used: {error.strerror}; state_dir is {settings.state_dir}") from error
+        raise GatewayError(
+            f"{place} cannot be used: {error.strerror}; state_dir is {settings.state_dir}. "
+            "Give folders that this user may write, on a disk with space"
+        ) from error
 
 
 def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-def _log_json_to_stderr() -> None:
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )

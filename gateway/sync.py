@@ -60,6 +60,9 @@ class SnapshotSwitch:
         index = index_of(snapshot)
         if index.unusable_addresses:
             _log.error("snapshot.endpoints_left_out", addresses=index.unusable_addresses, right="ip:port")
+        if index.unusable_arms:
+            right = "an identity of printable ASCII"
+            _log.error("snapshot.arms_left_out", deployments=index.unusable_arms, right=right)
         new = index.addresses - (self._core.index.addresses if self._core.index else frozenset())
         self.show_endpoints(index)
         if new and not await self._envoy.wait_until_known(new, ENVOY_SECONDS):

@@ -42,6 +42,11 @@ class Telemetry:
             "Time since the control plane last confirmed the snapshot in use; NaN before the first.",
             registry=self.registry,
         )
+        self._left_out = Gauge(
+            "enginehouse_gateway_snapshot_left_out",
+            "Endpoints and arms of the snapshot in use that are malformed and therefore left out; the log names them.",
+            registry=self.registry,
+        )
         self._sync_failures = Counter(
             "enginehouse_gateway_sync_failures",
             "Attempts to get or apply a snapshot that failed.",
@@ -71,7 +76,8 @@ class Telemetry:
         self._snapshot_age.set_function(age_seconds)
 
     def show_models(self, index: SnapshotIndex) -> None:
-        """Show a figure for each model of the snapshot and for no other."""
+        """Show a figure for each model of the snapshot and for no other, and how much of it could not be used."""
+        self._left_out.set(len(index.unusable_addresses) + len(index.unusable_arms))
         self._waiting.clear()
         for model in index.all_models:
             self._waiting.labels(model).set(0)

@@ -208,7 +208,32 @@ def test_endpoints_that_envoy_could_not_read_are_left_out_and_named(world):
     assert usable == index.addresses
 
 
-@pytest.mark.parametrize("address", ["", ":1", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "::1:80", "[1.2.3.4]:80", "a:1"])
+OTHER_SPELLINGS = [
+    "1.2.3.4:080",
+    "[[::1]]:80",
+    "[0:0::1]:80",
+    "[::0001]:80",
+    "[fe80::1%eth0]:80",
+    "1.2.3.4:" + "9" * 5000,
+]
+
+
+@pytest.mark.parametrize("identity", ["", "a\r\nx-gateway-tenant: root", "ключ", "two words", "x" * 300])
+def test_an_arm_whose_identity_can_not_stand_in_a_header_is_left_out_and_named(world, identity):
+    good = world.snapshot("127.0.0.1:9001")
+    bad = good.routes[0].arms[0].model_copy(update={"identity": identity, "deployment": "broken"})
+    arms = (bad, *good.routes[0].arms)
+    routes = (good.routes[0].model_copy(update={"arms": arms}), *good.routes[1:])
+    core = core_with(good.model_copy(update={"routes": routes}))
+    assert core.index.unusable_arms == ("broken",)
+    for turn in range(20):
+        decision = core.decide(post(world.acme_key, chat("acme-chat", f"conversation {turn}")), world.now)
+        assert decision.deployment != "broken"
+
+
+@pytest.mark.parametrize(
+    "address", ["", ":1", "1.2.3.4", "1.2.3.4:", "1.2.3.4:65536", "::1:80", "[1.2.3.4]:80", "a:1", *OTHER_SPELLINGS]
+)
 def test_what_is_no_socket_address_is_known(address):
     assert not is_socket_address(address)
 

@@ -1,10 +1,15 @@
 """Starting the gateway with wrong settings or in a taken place: one clear sentence and exit code 1."""
 
 import json
+import os
+import re
 import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
+import httpx2
 import pytest
 
 from gateway.errors import GatewayError
@@ -30,6 +35,58 @@ def settings_in(folder, **changes):
 def start(file):
     command = [sys.executable, "-m", "gateway", "--settings", str(file)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the kernel has no /dev/full")
+def test_a_log_that_can_not_be_written_stops_neither_the_gateway_nor_its_following(tmp_path):
+    ready = tmp_path / "ready.json"
+    (tmp_path / "token").write_text("reader-token")
+    command = [sys.executable, "-m", "gateway", "--settings", str(settings_in(tmp_path))]
+    with Path("/dev/full").open("w") as full:
+        process = subprocess.Popen(command, stdout=full, stderr=full)
+    try:
+        wait_until(lambda: ready.exists() or process.poll() is not None)
+        assert process.poll() is None
+        url = json.loads(ready.read_text())["metrics_url"]
+        before = failures(url)
+        wait_until(lambda: failures(url) > before + 1)
+        process.terminate()
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+def failures(url):
+    page = httpx2.get(url, trust_env=False).text
+    return float(re.search(r"^enginehouse_gateway_sync_failures_total (\S+)$", page, re.M)[1])
+
+
+def wait_until(holds):
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline, "not reached in time"
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="a folder of another user takes root to make")
+@pytest.mark.parametrize("mode", [0o500, 0o555])
+def test_a_state_folder_of_another_user_is_named_with_the_remedy(tmp_path, mode):
+    state = tmp_path / "state"
+    state.mkdir(mode=mode)
+    file = settings_in(tmp_path)
+    for place in (*tmp_path.parents[:2], tmp_path):
+        place.chmod(0o755)
+    as_nobody = (  # the project's own files may be closed to others, so they are read before
+        "import os, pathlib, sys; from gateway.main import run; os.setgid(65534); os.setuid(65534); "
+        "sys.exit(run(pathlib.Path(sys.argv[1])))"
+    )
+    command = [sys.executable, "-c", as_nobody, str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 1
+    assert str(tmp_path) in done.stderr
+    assert "this user may write" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway import http_protocol
 from gateway.decision import DecisionCore
 from gateway.ext_authz import UNAVAILABLE_ON_THE_WIRE
 from gateway.http_protocol import HttpRequest, HttpResponse, HttpServer
@@ -189,6 +190,32 @@ async def test_a_drain_waits_for_the_request_that_is_coming_in():
             answer = await reader.read()
         await draining
     assert answer.endswith(b"connection: close\r\n\r\nPOST / abc")
+
+
+@pytest.mark.parametrize("start", [b"G", b"POST /x HTTP/1.1\r\nA: ", b"POST /x HTTP/1.1\r\nContent-Length: 90\r\n\r\n"])
+async def test_a_request_that_never_ends_is_408(monkeypatch, start):
+    monkeypatch.setattr(http_protocol, "RECEIVE_SECONDS", 0.1)
+    monkeypatch.setattr(http_protocol, "LINGER_SECONDS", 0.1)
+    async with listening(echo_server()) as (reader, writer):
+        writer.write(start)
+        async with asyncio.timeout(5):
+            assert (await reader.read()).startswith(b"HTTP/1.1 408")
+
+
+async def test_a_connection_of_a_stranger_may_not_be_silent_and_one_of_envoys_may(monkeypatch):
+    monkeypatch.setattr(http_protocol, "RECEIVE_SECONDS", 0.05)
+    stranger = HttpServer(echo, max_body_bytes=9, on_failure=echo, idle_seconds=0.1)
+    for sent in (b"", b"GET /x HTTP/1.1\r\n\r\n"):
+        async with listening(stranger) as (reader, writer), asyncio.timeout(5):
+            writer.write(sent)
+            assert (await reader.read()).count(b"HTTP/1.1 200") == (1 if sent else 0)
+        stranger.is_closing = False
+    async with listening(echo_server()) as (reader, writer), asyncio.timeout(5):
+        for _ in range(2):
+            writer.write(b"GET /x HTTP/1.1\r\n\r\n")
+            assert await reader.readuntil(b"GET /x ") != b""
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(asyncio.ensure_future(asyncio.Event().wait())), 0.15)
 
 
 async def test_a_drain_does_not_wait_for_an_idle_connection_nor_beyond_its_deadline():
