@@ -5,7 +5,7 @@ A price that nobody has seen is ``None`` and stays it: a cost over an unknown pr
 
 from functools import cache, cached_property
 from importlib.resources import files
-from typing import Annotated
+from typing import Annotated, Self
 
 from pydantic import Field
 
@@ -45,6 +45,16 @@ class PriceTable(Value):
         """What some instances cost an hour, or ``None`` when the price is not known."""
         price = self.price(instance_type, purchase)
         return None if price is None else price.usd_per_hour * nodes
+
+    def why_unknown(self, instance_type: str, purchase: str = "on-demand") -> str:
+        """Why there is no price, and for what there is one: a sentence for people."""
+        others = sorted({price.purchase for price in self.prices if price.instance_type == instance_type})
+        known = f"; known for it: {', '.join(others)}" if others else ""
+        return f"no {purchase} price of {instance_type} is known (table of {self.retrieved}){known}"
+
+    def with_prices(self, own: Self) -> Self:
+        """This table with a user's own prices before it: where both have a price, the user's counts."""
+        return type(self)(retrieved=own.retrieved, prices=(*own.prices, *self.prices))
 
 
 @cache
