@@ -16,6 +16,7 @@ from review_reference import Said, reference
 
 from engines.catalogue import Catalogue, load
 from fleet.facts import AdvisoryData, Facts
+from fleet.hardware import gpu_models, instance_types
 from fleet.manifest import PinnedManifest, PinRecord
 from fleet.policy import Policy
 from fleet.rules import review
@@ -44,6 +45,8 @@ def main() -> int:
     data, catalogue, chance = bundled(), load(), random.Random(20300101)  # noqa: S311 (a seeded load, no secret)
     manifests = [pinned(number, data, chance) for number in range(MANIFESTS)]
     facts = facts_for(manifests, data, chance)
+    for read_data in (gpu_models, instance_types):  # data, as the snapshot and the catalogue are
+        read_data()
     manifests = [manifest.model_copy() for manifest in manifests]  # without the identities that the waivers asked for
     for remembered in (parse_version, parse_public, shown):
         remembered.cache_clear()
