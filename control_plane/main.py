@@ -214,4 +214,7 @@ def _cluster(settings: Settings, clock: Clock) -> Cluster:
             stop_seconds=settings.stop_seconds,
         )
     except OSError as error:
-        raise SettingsError(f"process_dir {settings.process_dir} can't be used: {error.strerror}") from error
+        raise SettingsError(
+            f"process_dir {settings.process_dir} can't be used: {error.strerror} ({error.filename}). "
+            "Give a folder that this user may write, on a disk with space"
+        ) from error

@@ -74,7 +74,7 @@ class Gateway:
         settings = self._settings
         with _named_errors(settings):
             _prepare_folders(settings)
-            write_atomically(settings.envoy_path, bootstrap_json(_places(settings)), mode=READABLE)
+            _write_where_other(settings.envoy_path, bootstrap_json(_places(settings)))
             endpoints = EndpointFile(settings.endpoints_path)
             if not settings.endpoints_path.exists():
                 endpoints.show(frozenset(), time.monotonic())
@@ -141,6 +141,14 @@ def _stop_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, event.set)
     return event
+
+
+def _write_where_other(path: Path, data: bytes) -> None:
+    """Write a file unless it is so already: a gateway that starts again must not need room on a full disk."""
+    with suppress(OSError):
+        if path.read_bytes() == data:
+            return
+    write_atomically(path, data, mode=READABLE)
 
 
 def _places(settings: GatewaySettings) -> EnvoyPlaces:

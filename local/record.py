@@ -60,7 +60,10 @@ def write_text(path: Path, text: str) -> None:
             raise
     except OSError as error:
         reason = error.strerror or str(error)
-        raise LocalFleetError(f"{path} can't be written: {reason}. Nothing that stood there before is lost.") from None
+        raise LocalFleetError(
+            f"{path} can't be written: {reason}. Nothing that stood there before is lost. "
+            f"Let this user write {path.parent}, on a disk with space, or give another folder with --state DIR."
+        ) from None
 
 
 def write(path: Path, record: FleetRecord) -> None:

@@ -120,4 +120,7 @@ def run(room: Room, argv: tuple[str, ...], *, state: Path, environment: Mapping[
                 start_new_session=True,
             )
     except OSError as error:
-        raise LocalFleetError(f"{room.name} can't be started: {error.strerror} ({error.filename})") from None
+        raise LocalFleetError(
+            f"{room.name} can't be started: {error.strerror} ({error.filename}). "
+            f"Let this user write {room.log.parent}, on a disk with space, or give another folder with --state DIR."
+        ) from None

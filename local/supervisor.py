@@ -233,9 +233,13 @@ class Supervisor:
             watched.started = self._spawn(watched.room, restarts=watched.started.record.restarts + 1)
             watched.since, watched.again_at = now, None
             watched.ready_by = now + watched.room.ready_seconds
-            write(self._layout.record, self.record)
         except LocalFleetError as error:
             self._schedule(watched, str(error).splitlines()[0], now)
+            return
+        try:
+            write(self._layout.record, self.record)
+        except LocalFleetError as error:
+            self._tell(f"{error} The fleet goes on; 'down' knows its processes by their mark as well.")
 
 
 def _identity_of(folder: Path) -> tuple[int, int] | None:

@@ -198,7 +198,8 @@ def storage_error(error: DBAPIError) -> StorageError:
     if code in ("SQLITE_FULL", "53100"):
         return StorageFull("no room is left where the database lies; nothing was stored. Free some space and try again")
     if code.startswith("SQLITE_READONLY") or code in ("SQLITE_CANTOPEN", "25006"):
-        return StorageReadOnly("the database can't be written; nothing was stored. Let this user write the file and its folder")
+        hint = "Let this user write the file and its folder"
+        return StorageReadOnly(f"the database can't be written; nothing was stored. {hint}")
     if code.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
         return StorageUnreadable(f"the database is damaged or is none ({code}); nothing was stored. {RESTORE}")
     if code.startswith(("SQLITE_BUSY", "SQLITE_LOCKED", "40", "55")):

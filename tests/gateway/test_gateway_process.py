@@ -69,6 +69,22 @@ def wait_until(holds):
         time.sleep(0.05)
 
 
+def test_a_gateway_that_starts_again_does_not_write_envoys_configuration_anew(tmp_path):
+    (tmp_path / "token").write_text("reader-token")
+    seen = []
+    for _ in range(2):
+        process = subprocess.Popen([sys.executable, "-m", "gateway", "--settings", str(settings_in(tmp_path))])
+        try:
+            wait_until((tmp_path / "ready.json").exists)
+            seen.append((tmp_path / "state" / "envoy.json").stat().st_ino)
+            process.terminate()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait()
+    assert seen[0] == seen[1]
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="a folder of another user takes root to make")
 @pytest.mark.parametrize("mode", [0o500, 0o555])
 def test_a_state_folder_of_another_user_is_named_with_the_remedy(tmp_path, mode):

@@ -180,3 +180,22 @@ def test_a_room_does_not_see_the_variables_that_it_must_not(supervise, fake_room
     assert supervisor.start()
     (process,) = supervisor.record.processes
     assert b"UNWANTED=x" not in Path(f"/proc/{process.identity.pid}/environ").read_bytes()
+
+
+def test_a_room_starts_again_though_the_record_can_not_be_written(
+    supervise, fake_room, journal, eventually, monkeypatch
+):
+    said = []
+    supervisor = supervise(fake_room("only"), said=said)
+    supervisor.start()
+
+    def full(path, _record):
+        raise LocalFleetError(f"{path} can't be written: No space left on device.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("local.supervisor.write", full)
+        supervisor.watch_in_background()
+        os.kill(supervisor.record.processes[0].identity.pid, signal.SIGKILL)
+        eventually(lambda: any("runs again" in line for line in said))
+        assert starts(journal) == ["only", "only"]
+        assert sum("No space left" in line for line in said) == 1
