@@ -6,12 +6,13 @@ import json
 from pydantic import BaseModel
 
 IDENTITY_HEX_DIGITS = 32
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_json(value: BaseModel | object) -> bytes:
     """UTF-8 JSON with sorted keys and without blanks; defaults are written out, ``None`` members are left out."""
     plain = value.model_dump(mode="json", exclude_none=True) if isinstance(value, BaseModel) else value
-    return json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return _ENCODER.encode(plain).encode()
 
 
 def sha256_hex(data: bytes) -> str:
