@@ -3,9 +3,11 @@
 The values are read from a Hugging Face ``config.json`` (`fleet.model_reading`); nothing here knows a model by name.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
 
+from fleet.quantization import StoredFormat
 from fleet.tensors import Tensor
 
 
@@ -77,6 +79,14 @@ class LinearState:
 
 
 @dataclass(frozen=True, slots=True)
+class UncachedAttention:
+    """Attention without a cache of its own: it reads another layer's, or sees the whole input at once (encoders)."""
+
+    heads: int
+    kv_heads: int
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownAttention:
     """A layer that can't be read: which key is missing, or why there is no simple figure."""
 
@@ -90,6 +100,7 @@ Attention = (
     | LatentAttention
     | CrossAttention
     | LinearState
+    | UncachedAttention
     | UnknownAttention
 )
 
@@ -138,6 +149,8 @@ class Model:
     tensors: tuple[Tensor, ...]
     """Those outside the layers: embeddings, head, towers, MTP layers."""
     experts: Experts | None = None
+    stored: StoredFormat | None = None
+    """The checkpoint's own quantisation; ``None`` = plain bf16 or fp16."""
     modalities: frozenset[str] = frozenset({"text"})
     is_generic: bool = False
     """The architecture is not known by name: the generic transformer reading was used."""
@@ -154,6 +167,21 @@ class Model:
     def attentions(self) -> tuple[Attention, ...]:
         """The attention of every layer that has one."""
         return tuple(attention for layer in self.layers for attention in layer.attention)
+
+    @cached_property
+    def has_state(self) -> bool:
+        """Whether a layer keeps a state of fixed size (a hybrid or a state-space model)."""
+        return any(isinstance(attention, LinearState) for attention in self.attentions)
+
+    @cached_property
+    def has_latent_attention(self) -> bool:
+        """Whether a layer has MLA."""
+        return any(isinstance(attention, LatentAttention) for attention in self.attentions)
+
+    @cached_property
+    def remembered(self) -> dict[Hashable, object]:
+        """What was computed from this model once and is asked for ten thousand times (sizes per quantisation)."""
+        return {}
 
     def lacks(self, figure: str) -> Missing | None:
         """Why a figure is not known, or ``None`` when it is."""

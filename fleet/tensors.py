@@ -57,6 +57,8 @@ class Tensor:
     """Whether quantisation may touch it: norms, biases, convolutions and embeddings are never linear."""
     copies: int = 1
     """How many of them there are under this path (experts)."""
+    heads: int = 0
+    """Of a tensor split by `Split.KV_HEADS`: how many key and value heads its rows hold."""
 
     @property
     def parameters(self) -> int:

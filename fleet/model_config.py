@@ -1,0 +1,48 @@
+"""The border of model configurations: text becomes a mapping, or an error that names the key and the value."""
+
+import json
+from typing import NoReturn
+
+MAX_BYTES = 16 * 1024**2
+"""Published configurations reach 5 MB (lists of modules); what is longer is no configuration."""
+
+
+class ConfigError(Exception):
+    """A configuration that can't be right: which file, which key, and what is wrong with its value."""
+
+    def __init__(self, source: str, key: str, message: str) -> None:
+        super().__init__(f"{source}: {key}: {message}" if key else f"{source}: {message}")
+        self.source = source
+        self.key = key
+        self.message = message
+
+
+def read_config(text: str | bytes, *, source: str) -> dict[str, object]:
+    """The JSON object that ``config.json`` holds; `Infinity` and `NaN` may stand in it.
+
+    Raises `ConfigError` for what is too long, no JSON, no object, or nested too deeply.
+    """
+    if len(text) > MAX_BYTES:
+        _refuse(source, f"{len(text):,} bytes are more than a configuration has (at most {MAX_BYTES:,})")
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        _refuse(source, "nested too deeply for a configuration")
+    except UnicodeDecodeError as error:
+        _refuse(source, f"not UTF-8 text: byte {error.start}")
+    except json.JSONDecodeError as error:
+        _refuse(source, f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
+    except ValueError as error:
+        _refuse(source, f"not JSON: {error}")
+    if not isinstance(value, dict):
+        _refuse(source, f"a configuration is a JSON object, this is {_kind(value)}")
+    return value
+
+
+def _refuse(source: str, message: str) -> NoReturn:
+    raise ConfigError(source, "", message) from None
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", str: "a text", bool: "a truth value", int: "a number", float: "a number"}
+    return names.get(type(value), "null")

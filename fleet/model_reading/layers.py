@@ -1,0 +1,122 @@
+"""Layers: mixer, feed-forward half and norms put together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleet.model import Attention, Layer, UnknownAttention
+from fleet.model_reading.attention import grouped
+from fleet.model_reading.blocks import norms
+from fleet.model_reading.feed_forward import Mixture, dense, mixture_of, sparse
+from fleet.model_reading.keys import Lacking
+from fleet.model_reading.latent import latent
+from fleet.model_reading.layer_plan import feed_forwards, mixers
+from fleet.model_reading.state import STATES
+from fleet.model_reading.text import Piece, Text
+from fleet.tensors import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """All layers, the mixture of experts, and what could not be read."""
+
+    layers: tuple[Layer, ...]
+    mixture: Mixture | None
+    sparse_layers: int
+    lacking: Lacking | None
+    """What the weights lack."""
+
+
+def stack(text: Text) -> Stack:
+    """Read every layer."""
+    lacking: Lacking | None = None
+    mixture: Mixture | None = None
+    try:
+        mixture = mixture_of(text)
+    except Lacking as error:
+        lacking = error
+    kinds = mixers(text)
+    ffns = (
+        feed_forwards(text, kinds, has_experts=mixture is not None) if text.family.has_ffn else ("none",) * len(kinds)
+    )
+    layers: list[Layer] = []
+    for layer, (kind, half) in enumerate(zip(kinds, ffns, strict=True)):
+        one, lack = _layer(text, layer, kind, half, mixture)
+        layers.append(one)
+        lacking = lacking or lack
+    return Stack(tuple(layers), mixture, ffns.count("sparse") if mixture else 0, lacking)
+
+
+def _layer(text: Text, layer: int, kind: str, half: str, mixture: Mixture | None) -> tuple[Layer, Lacking | None]:
+    pieces, lacking = _mixer(text, layer, kind)
+    tensors = [tensor for piece in pieces for tensor in piece.tensors]
+    try:
+        tensors.extend(feed_forward(text, layer, half, mixture))
+    except Lacking as error:
+        lacking = lacking or error
+    tensors.extend(_norms(text, layer))
+    return Layer(tuple(piece.attention for piece in pieces), tuple(tensors)), lacking
+
+
+def decoder_tensors(text: Text, layer: int, kind: str, half: str, mixture: Mixture | None) -> Iterator[Tensor]:
+    """The weights of one layer; raises `Lacking`."""
+    if kind not in {"mlp", "moe"}:
+        for piece in _pieces(text, layer, kind):
+            yield from piece.tensors
+    yield from feed_forward(text, layer, half, mixture)
+    yield from _norms(text, layer)
+
+
+def feed_forward(text: Text, layer: int, half: str, mixture: Mixture | None) -> Iterator[Tensor]:
+    """The feed-forward half of a layer."""
+    if half == "dense" or (half == "sparse" and text.family.dense_beside_experts):
+        yield from dense(text, layer)
+    if half == "sparse":
+        if mixture is None:
+            raise Lacking(f"{text.keys.path}num_experts")
+        yield from sparse(text, layer, mixture)
+
+
+def _mixer(text: Text, layer: int, kind: str) -> tuple[tuple[Piece, ...], Lacking | None]:
+    if kind in {"mlp", "moe"}:
+        return (), None
+    try:
+        return tuple(_pieces(text, layer, kind)), None
+    except Lacking as lack:
+        return (Piece(_unknown(lack), ()),), lack
+
+
+def _unknown(lack: Lacking) -> Attention:
+    return UnknownAttention(lack.message)
+
+
+def _pieces(text: Text, layer: int, kind: str) -> Iterator[Piece]:
+    if kind.startswith("?"):
+        raise Lacking("layer_types", f"layers of kind {kind[1:]!r} are not known")
+    if text.family.is_parallel_hybrid or kind == "hybrid":
+        yield STATES[text.family.mamba_kind](text, layer)
+        kind = "full"
+    if kind == "mamba":
+        yield STATES[text.family.mamba_kind](text, layer)
+    elif kind == "linear":
+        yield STATES[text.family.linear_kind](text, layer)
+    elif kind == "conv":
+        yield STATES["conv"](text, layer)
+    elif text.keys.has("kv_lora_rank"):
+        yield latent(text, layer)
+    else:
+        yield _grouped(text, layer, kind)
+
+
+def _grouped(text: Text, layer: int, kind: str) -> Piece:
+    keys = text.keys
+    shared = keys.count("num_kv_shared_layers") or 0
+    window = 0
+    if kind == "sliding":
+        window = keys.size_at("sliding_window", layer) or keys.need("attention_window_size")
+    if kind == "chunked":
+        window = keys.need("attention_chunk_size")
+    return grouped(text, layer, kind, window, shared=shared > 0 and layer >= text.layers - shared)
+
+
+def _norms(text: Text, layer: int) -> Iterator[Tensor]:
+    yield from norms(text.module(layer, "norms"), text.hidden, text.family.norms, bias=text.family.norm_bias)

@@ -1,0 +1,74 @@
+"""Lists of modules as quantised checkpoints write them: names, parts of names, globs, regular expressions."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+_ROOTS = re.compile(r"^(?:(?:model|language_model|text_model|backbone|transformer|decoder|thinker)\.)+")
+LONGEST_EXPRESSION = 500
+"""A regular expression in a configuration that is longer is not compiled (nobody writes them)."""
+
+
+def plain_name(name: str) -> str:
+    """A module's path without the wrappers around the language model, which checkpoints spell in many ways."""
+    return _ROOTS.sub("", name)
+
+
+@dataclass(frozen=True)
+class Modules:
+    """A list of module patterns.
+
+    A name covers everything under it, and a part of a path (``lm_head``, ``mlp.gate``) covers it wherever it stands.
+    """
+
+    patterns: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, patterns: Iterable[str]) -> "Modules":
+        """The list without repetitions, in its order."""
+        return cls(tuple(dict.fromkeys(patterns)))
+
+    def names(self, module: str) -> bool:
+        """Whether a module is on the list."""
+        if not self.patterns:
+            return False
+        plain = plain_name(module)
+        return self._is_named(plain) or self._is_matched(plain, module)
+
+    def _is_named(self, plain: str) -> bool:
+        paths, bare, inner = self._names
+        parts = plain.split(".")
+        if not bare.isdisjoint(parts) or any(f".{name}." in f".{plain}." for name in inner):
+            return True
+        return any(".".join(parts[:end]) in paths for end in range(2, len(parts) + 1))
+
+    def _is_matched(self, plain: str, module: str) -> bool:
+        return bool(self._globs and self._globs.match(plain)) or any(one.search(module) for one in self._expressions)
+
+    @cached_property
+    def _names(self) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
+        names = {plain_name(one) for one in self.patterns if "*" not in one and not one.startswith("re:")}
+        dotted = {name for name in names if "." in name}
+        inner = {name for name in dotted if not name.startswith("layers.")}
+        return frozenset(dotted - inner), frozenset(names - dotted), tuple(sorted(inner))
+
+    @cached_property
+    def _globs(self) -> re.Pattern[str] | None:
+        globs = {plain_name(one) for one in self.patterns if "*" in one and not one.startswith("re:")}
+        joined = "|".join(sorted(".*".join(re.escape(part) for part in glob.split("*")) for glob in globs))
+        return re.compile(rf"(?:{joined})(?:\..*)?$") if joined else None
+
+    @cached_property
+    def _expressions(self) -> tuple[re.Pattern[str], ...]:
+        written = (one.removeprefix("re:") for one in self.patterns if one.startswith("re:"))
+        return tuple(compiled for one in written if (compiled := _compiled(one)))
+
+
+def _compiled(expression: str) -> re.Pattern[str] | None:
+    if len(expression) > LONGEST_EXPRESSION:
+        return None
+    try:
+        return re.compile(expression)
+    except re.error:
+        return None
