@@ -1,7 +1,8 @@
 """Hardware: GPUs, the instance types that carry them, their network cards, and the ways to share a GPU.
 
-The facts stand in ``fleet/data/gpus.json`` and ``fleet/data/instances.json`` with their sources. A figure that
-nobody has seen is ``None``; marketing gigabytes are not memory (an "L4 with 24 GB" has 22,888 MiB).
+The facts stand in ``fleet/data/gpus.json`` and ``fleet/data/instances.json`` with their sources (made from tables), and
+in ``fleet/data/gpus_beside.json`` for GPUs that no instance table carries. A figure that nobody has seen is ``None``;
+marketing gigabytes are not memory (an "L4 with 24 GB" has 22,888 MiB).
 """
 
 import re
@@ -71,7 +72,18 @@ class GpuModel(Value):
     """0 = none; ``None`` = not known."""
     pcie_gb_per_second: float | None = None
     mig_profiles: tuple[MigProfile, ...] = ()
+    node_gpus: Count | None = None
+    """GPUs of one node, where no instance type says it."""
+    nvlink_domain_gpus: Count | None = None
+    """GPUs that reach each other by NVLink, where that is more than one node."""
     source: str
+
+    def slice_bytes(self, profile: str) -> int | None:
+        """What a MIG instance holds: the named gigabytes' share of the whole GPU's profile; ``None`` when unknown."""
+        named = {item.name: item.memory_gb for item in self.mig_profiles}
+        if profile not in named or self.memory_bytes is None:
+            return None
+        return self.memory_bytes * named[profile] // max(named.values())
 
     @property
     def memory_bytes(self) -> int | None:
@@ -167,8 +179,9 @@ class InstanceFile(Value):
 @cache
 def gpu_models() -> Mapping[str, GpuModel]:
     """Every known GPU by name."""
-    text = files("fleet").joinpath("data", "gpus.json").read_text(encoding="utf-8")
-    return {item.name: item for item in GpuFile.model_validate_json(text).gpus}
+    names = ("gpus.json", "gpus_beside.json")
+    texts = (files("fleet").joinpath("data", name).read_text(encoding="utf-8") for name in names)
+    return {item.name: item for text in texts for item in GpuFile.model_validate_json(text).gpus}
 
 
 @cache
@@ -193,6 +206,20 @@ def instances_with(gpu_name: str) -> tuple[InstanceType, ...]:
     wanted = gpu(gpu_name).name
     found = [item for item in instance_types().values() if item.gpu == wanted and item.gpu_fraction == 1]
     return tuple(sorted(found, key=lambda item: (item.gpus, item.vcpus, item.name)))
+
+
+@cache
+def node_gpus(gpu_name: str) -> int:
+    """GPUs of the largest node that carries this model; 8 where nothing is known of its nodes."""
+    model = gpu(gpu_name)
+    sizes = [item.gpus for item in instances_with(gpu_name)]
+    return model.node_gpus or max(sizes, default=8)
+
+
+@cache
+def tensor_domain(gpu_name: str) -> int:
+    """GPUs over which tensor parallelism need not leave the fast links: the NVLink domain, else the node."""
+    return gpu(gpu_name).nvlink_domain_gpus or node_gpus(gpu_name)
 
 
 def nodes_per_replica(gpus: int, instance_type: InstanceType) -> int:

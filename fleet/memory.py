@@ -1,0 +1,223 @@
+"""Memory of one GPU of a plan: the identity that an engine works out when it starts.
+
+vLLM: KV cache = utilisation x visible - weights - activation peak - non-torch; CUDA graphs come afterwards, outside the
+budget (facts checked on start-up logs: within 0.02 GiB once each term is known). SGLang: weights and cache share
+``mem_fraction_static``, activations and graphs live in the rest. TensorRT-LLM: the cache takes its fraction of what is
+free after loading.
+"""
+
+from dataclasses import dataclass
+
+from fleet.hardware import BYTES_PER_GIB, GpuModel
+from fleet.memory_constants import (
+    BatchDefaults,
+    ChosenConstants,
+    batch_defaults,
+    constants_for,
+    default_utilization,
+    memory_file,
+    static_fraction,
+)
+from fleet.model import Missing, Model
+from fleet.parallel_plan import ParallelPlan
+from fleet.plan_extras import Extras, extras_of
+from fleet.plan_figures import ModelFigures, figures_of
+from fleet.plan_wish import PlanWish
+
+BF16_BYTES = 2
+NO_EXTRAS = Extras()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the engine runs with, as asked or by its own default."""
+
+    utilization: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    graph_sequences: int
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Bytes on the fullest GPU of a plan; the five parts sum to ``visible`` where the plan fits."""
+
+    visible: int
+    weights: int
+    kv_cache: int
+    """What the identity leaves, never below 0."""
+    activation: int
+    overhead: int
+    """Outside torch: CUDA, NCCL."""
+    free: int
+    """Outside the budget."""
+    needed_free: int
+    """What must be free: CUDA graphs, other engines."""
+    short: int
+    """By how much weights, activation and overhead exceed the budget."""
+    sequence_bytes: int
+    """One sequence at the context."""
+    sequences_wanted: int
+    """Sequences in flight on the rank."""
+    context_tokens: int
+    settings: Settings
+    data_ranks: int
+    """Ranks with their own cache: data parallelism."""
+
+    @property
+    def sequences(self) -> float:
+        """Sequences at the context that the cache holds, over all data-parallel ranks."""
+        return self.data_ranks * self.kv_cache / self.sequence_bytes if self.sequence_bytes else float(self._cap)
+
+    @property
+    def kv_tokens(self) -> int:
+        """Tokens that the cache holds in sequences of the context; with full attention the length does not matter."""
+        return int(self.sequences * self.context_tokens)
+
+    @property
+    def holds_wish(self) -> bool:
+        """Whether the cache holds the sequences in flight."""
+        return self.sequence_bytes * self.sequences_wanted <= self.kv_cache
+
+    @property
+    def starts(self) -> bool:
+        """Whether the engine loads and captures its graphs."""
+        return self.short <= 0 and self.needed_free <= self.free
+
+    @property
+    def fits(self) -> bool:
+        """Whether it starts and holds what is asked."""
+        return self.starts and self.holds_wish
+
+    @property
+    def _cap(self) -> int:
+        return self.settings.max_num_seqs * self.data_ranks
+
+
+def memory_of(model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Memory | Missing:
+    """Memory of the fullest GPU, or which figure is missing."""
+    return rank_memory(figures_of(model, wish.quantization, wish.kv_dtype), plan, gpu, wish)
+
+
+def rank_memory(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Memory | Missing:
+    """The same for a model whose figures are at hand."""
+    visible = visible_bytes(gpu, wish)
+    if visible is None:
+        return Missing("memory", gpu.name, f"the memory of {wish.mig_profile or gpu.name} is not known")
+    context = wish.context_of(figures.model)
+    weights = figures.rank_weights(plan, with_mtp=wish.with_mtp)
+    sequence = figures.sequence_bytes(plan, context)
+    if isinstance(weights, Missing):
+        return weights
+    if isinstance(sequence, Missing):
+        return sequence
+    settings = settings_of(wish, gpu, visible, plan)
+    beside = wish.lora or wish.draft or wish.neighbours or wish.encoder_cache_tokens
+    extras = (
+        extras_of(figures.model, plan, wish, visible=visible, context_tokens=context) if beside else NO_EXTRAS
+    )
+    return _identity(figures, plan, wish, _Terms(visible, weights, sequence, context, settings, extras))
+
+
+def visible_bytes(gpu: GpuModel, wish: PlanWish) -> int | None:
+    """What a process sees: of the whole GPU, or of the slice."""
+    return gpu.memory_bytes if wish.mig_profile is None else gpu.slice_bytes(wish.mig_profile)
+
+
+def settings_of(wish: PlanWish, gpu: GpuModel, visible: int, plan: ParallelPlan) -> Settings:
+    """What is asked for, completed by the engine's defaults on this GPU."""
+    defaults: BatchDefaults = batch_defaults(wish.engine, gpu, visible)
+    tokens = wish.max_num_batched_tokens or defaults.max_num_batched_tokens
+    utilization = wish.gpu_memory_utilization
+    if utilization is None and wish.engine == "sglang":
+        utilization = static_fraction(
+            visible, chunk_tokens=tokens, graph_sequences=defaults.graph_sequences, data_ranks=plan.data
+        )
+    return Settings(
+        utilization=utilization or default_utilization(wish.engine, wish.engine_version),
+        max_num_seqs=wish.max_num_seqs or defaults.max_num_seqs,
+        max_num_batched_tokens=tokens,
+        graph_sequences=defaults.graph_sequences,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    visible: int
+    weights: int
+    sequence: int
+    context: int
+    settings: Settings
+    extras: Extras
+
+
+def _identity(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, terms: _Terms) -> Memory:
+    chosen = constants_for(wish.engine, wish.engine_version)
+    activation = activation_peak(figures, plan, terms.settings, chosen) + terms.extras.activation
+    overhead = _non_torch(plan, chosen)
+    weights = terms.weights + terms.extras.weights
+    taken = weights + activation + overhead
+    budget, kv_cache = _budget(wish.engine, terms, taken, activation)
+    graphs = 0 if wish.enforce_eager else _graphs(figures, plan, wish, chosen)
+    return Memory(
+        visible=terms.visible,
+        weights=weights,
+        kv_cache=max(0, kv_cache),
+        activation=activation,
+        overhead=overhead,
+        free=terms.visible - taken - max(0, kv_cache) if kv_cache >= 0 else terms.visible - budget,
+        needed_free=graphs + terms.extras.outside,
+        short=max(0, -kv_cache),
+        sequence_bytes=terms.sequence + terms.extras.sequence,
+        sequences_wanted=min(-(-wish.concurrency // plan.data), terms.settings.max_num_seqs),
+        context_tokens=terms.context,
+        settings=terms.settings,
+        data_ranks=plan.data,
+    )
+
+
+def _budget(engine: str, terms: _Terms, taken: int, activation: int) -> tuple[int, int]:
+    """The budget, and what it leaves for the cache (negative = by how much it is short)."""
+    share = terms.settings.utilization
+    if engine == "tensorrt-llm":
+        left = terms.visible - taken
+        return terms.visible, int(share * left) if left > 0 else left
+    budget = int(share * terms.visible)
+    if engine != "sglang":
+        return budget, budget - taken
+    static = budget - (taken - activation)
+    return budget, min(static, terms.visible - taken)
+
+
+def activation_peak(figures: ModelFigures, plan: ParallelPlan, settings: Settings, chosen: ChosenConstants) -> int:
+    """The measured peak, or what one FFN's buffers need in bf16 where so many batched tokens need more.
+
+    The measured points do not say how the peak grows with batched tokens; gate, up and their product over the hidden
+    state are what arithmetic says must be alive at once.
+    """
+    model = figures.model
+    sequences = min(settings.max_num_seqs, settings.max_num_batched_tokens) if model.is_generative else 0
+    measured = chosen.constants.activation.peak_bytes(
+        figures.model_class, sequences=sequences, vocabulary=model.vocabulary
+    )
+    widths = 3 * -(-figures.dense_width // plan.tensor) + 2 * model.hidden_size
+    return max(measured, settings.max_num_batched_tokens * widths * BF16_BYTES)
+
+
+def _non_torch(plan: ParallelPlan, chosen: ChosenConstants) -> int:
+    known = chosen.constants.non_torch_gib
+    if plan.tensor * plan.data * plan.context > 1:
+        return int(known.tensor * BYTES_PER_GIB)
+    return int((known.pipeline if plan.pipeline > 1 else known.single) * BYTES_PER_GIB)
+
+
+def _graphs(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, chosen: ChosenConstants) -> int:
+    """What graph capture needs outside the budget; TensorRT-LLM captures inside what its cache leaves."""
+    if wish.engine == "tensorrt-llm":
+        return 0
+    special = (
+        item.gib
+        for item in memory_file().outside_budget
+        if item.engine == wish.engine and item.min_tensor <= plan.tensor and item.encoding in figures.encodings
+    )
+    return int(max(chosen.constants.graphs_gib, *special, 0.0) * BYTES_PER_GIB)

@@ -1,0 +1,125 @@
+"""What a person asks of the planner, and what the planner says against it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+
+from fleet.hardware import SharingMode
+from fleet.model import Model
+from fleet.parallel_plan import ParallelPlan
+
+DEFAULT_CONTEXT_TOKENS = 8192
+"""Taken when no context is asked for, or the model's own where that is shorter."""
+EvidenceValue = int | float | str
+
+
+class WishError(ValueError):
+    """A wish that can't be read: the key, the value, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a plan does not hold: the rule, in words, and the numbers."""
+
+    rule: str
+    message: str
+    evidence: Mapping[str, EvidenceValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class LoraWish:
+    """Adapters that are resident at once."""
+
+    adapters: int
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanWish:
+    """A wish: hardware, engine, load. ``None`` = the planner chooses, or the engine's default."""
+
+    gpu: str | None = None
+    gpus: int | None = None
+    """All GPUs that are offered; with an explicit plan, all GPUs of the plan."""
+    instance: str | None = None
+    engine: str = "vllm"
+    engine_version: str | None = None
+    quantization: str | None = None
+    """``None`` = as the checkpoint is stored."""
+    kv_dtype: str = "auto"
+    context_tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    concurrency: int = 1
+    tensor: int | None = None
+    pipeline: int | None = None
+    expert: int | None = None
+    data: int | None = None
+    context_parallel: int | None = None
+    max_num_seqs: int | None = None
+    max_num_batched_tokens: int | None = None
+    gpu_memory_utilization: float | None = None
+    enforce_eager: bool = False
+    """No CUDA graphs: slower, and nothing is captured outside the budget."""
+    sharing: SharingMode = SharingMode.EXCLUSIVE
+    mig_profile: str | None = None
+    neighbours: tuple[float, ...] = ()
+    """Utilisation of each other engine on the same GPU."""
+    lora: LoraWish | None = None
+    draft: Model | None = None
+    """The draft model of speculative decoding."""
+    with_mtp: bool = False
+    """Load the checkpoint's own MTP layers to draft with."""
+    encoder_cache_tokens: int | None = None
+    """Embeddings of the vision or audio encoder that are kept; ``None`` = one batch of them, where there is a tower."""
+    disaggregation: bool = True
+    """Whether separate pools for prefill and decode may be proposed."""
+    closed_paths: frozenset[str] = frozenset()
+    """Code paths that advisories close for this engine and version."""
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            _check(item.name, getattr(self, item.name))
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether a parallel plan was given, which is then judged as it is."""
+        sizes = (self.tensor, self.pipeline, self.expert, self.data, self.context_parallel)
+        return any(size is not None for size in sizes)
+
+    @property
+    def explicit_plan(self) -> ParallelPlan:
+        """The given sizes; what was not given is 1."""
+        expert = self.expert or 0
+        return ParallelPlan(
+            tensor=self.tensor or 1,
+            pipeline=self.pipeline or 1,
+            data=self.data or 1,
+            expert=expert if expert > 1 else 0,
+            context=self.context_parallel or 1,
+        )
+
+    def context_of(self, model: Model) -> int:
+        """Tokens of one request: as asked, else input + output, else a default that the model can take."""
+        if self.context_tokens is not None:
+            return self.context_tokens
+        if self.input_tokens is not None or self.output_tokens is not None:
+            return (self.input_tokens or 0) + (self.output_tokens or 0)
+        return min(model.max_context_tokens or DEFAULT_CONTEXT_TOKENS, DEFAULT_CONTEXT_TOKENS)
+
+    @property
+    def has_context(self) -> bool:
+        """Whether the length of a request was asked for."""
+        return any(value is not None for value in (self.context_tokens, self.input_tokens, self.output_tokens))
+
+
+_ZERO_ALLOWED = frozenset({"expert", "output_tokens", "input_tokens", "encoder_cache_tokens"})
+
+
+def _check(name: str, value: object) -> None:
+    if name == "gpu_memory_utilization" and isinstance(value, int | float) and not 0 < value <= 1:
+        raise WishError(f"gpu_memory_utilization is {value}; it is a share above 0 and up to 1")
+    if isinstance(value, bool) or not isinstance(value, int):
+        return
+    least = 0 if name in _ZERO_ALLOWED else 1
+    if value < least and name != "gpu_memory_utilization":
+        raise WishError(f"{name} is {value}; it is a whole number from {least} up")

@@ -1,0 +1,214 @@
+"""The planner: does a model fit, how is it split, what does it hold, and why not otherwise.
+
+``plan(model, wish)`` judges exactly the given plan, or proposes the one that takes the fewest GPUs. Pure: prices are
+passed in, and speed, cold start and cost come from a function that the caller gives.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fleet import hardware
+from fleet.batch_advice import batch_settings, moe_advice
+from fleet.constraints.kernels import kernel_notes
+from fleet.disaggregation import disaggregation
+from fleet.hardware import GpuModel
+from fleet.kv_cache import cross_bytes_per_sequence, kv_bytes_per_token, kv_sliding, state_bytes_per_sequence
+from fleet.memory import Memory
+from fleet.memory_constants import constants_for
+from fleet.model import Missing, Model
+from fleet.parallel_plan import ParallelPlan
+from fleet.plan_answer import Alternative, ModelSize, PlanAnswer
+from fleet.plan_counterfactual import counterfactuals, largest_context
+from fleet.plan_figures import ModelFigures, figures_of
+from fleet.plan_judgement import Judged, judge
+from fleet.plan_search import Field, enumerate_plans, field_of, smallest
+from fleet.plan_wish import PlanWish, Reason, WishError
+from fleet.weights import parameters_active, parameters_total, weights_bytes_total
+
+DEFAULT_GPU = "H100"
+MAX_ALTERNATIVES = 8
+NO_SPEED: Mapping[str, Any] = {
+    "latency": None,
+    "throughput_tokens_per_second": None,
+    "cold_start_seconds": None,
+    "cost": None,
+}
+Speed = Callable[[Model, ParallelPlan, GpuModel, PlanWish, int], Mapping[str, Any]]
+"""Model, plan, GPU, wish and nodes -> the four keys of `NO_SPEED`."""
+
+
+def plan(model: Model, wish: PlanWish, *, speed: Speed | None = None) -> PlanAnswer:
+    """The answer to a wish; raises `WishError` or `fleet.hardware.UnknownHardware` for one that can't be read."""
+    gpu, field, wish = _hardware(wish)
+    figures = figures_of(model, wish.quantization, wish.kv_dtype)
+    explicit = wish.is_explicit
+    chosen = judge(figures, wish.explicit_plan, gpu, wish) if explicit else _proposed(figures, gpu, wish, field)
+    offered = _offered(chosen, wish)
+    fits = "no" if offered else chosen.fits
+    fewest = chosen if fits == "yes" and not explicit else smallest(figures, gpu, wish, field)
+    nodes = -(-chosen.plan.gpus // field.node)
+    memory = None if isinstance(chosen.memory, Missing) else chosen.memory
+    size = model_size(model, wish)
+    return PlanAnswer(
+        model=model,
+        size=size,
+        wish=wish,
+        gpu=gpu,
+        plan=chosen.plan,
+        nodes=nodes,
+        fits=fits,
+        reasons=(*offered, *chosen.reasons(figures, gpu, wish)) if fits == "no" else (),
+        memory=memory,
+        largest_context=None if memory is None else largest_context(figures, chosen.plan, memory),
+        smallest_gpus=None if fewest is None else fewest.plan.gpus,
+        alternatives=_alternatives(figures, gpu, wish, field, chosen),
+        counterfactuals=counterfactuals(figures, gpu, wish, field, chosen) if fits == "no" else (),
+        notes=_notes(figures, gpu, wish, chosen, nodes),
+        advice=_advice(figures, gpu, wish, chosen.plan, memory, size),
+        speed=NO_SPEED if speed is None else {**NO_SPEED, **speed(model, chosen.plan, gpu, wish, nodes)},
+    )
+
+
+def smallest_gpus(model: Model, wish: PlanWish) -> int | None:
+    """The fewest of the offered GPUs on which some plan fits; ``None`` when none does or a figure is missing."""
+    gpu, field, wish = _hardware(wish)
+    found = smallest(figures_of(model, wish.quantization, wish.kv_dtype), gpu, wish, field)
+    return None if found is None else found.plan.gpus
+
+
+def model_size(model: Model, wish: PlanWish) -> ModelSize:
+    """What the model takes, however it is split."""
+    sliding = kv_sliding(model, wish.kv_dtype)
+    figures = {
+        "parameters_total": parameters_total(model),
+        "parameters_active": parameters_active(model),
+        "weights_bytes_total": weights_bytes_total(model, wish.quantization),
+        "kv_bytes_per_token": kv_bytes_per_token(model, wish.kv_dtype),
+    }
+    known = {name: None if isinstance(value, Missing) else value for name, value in figures.items()}
+    missing = [value for value in figures.values() if isinstance(value, Missing)]
+    return ModelSize(
+        **known,
+        kv_sliding=None if sliding is None else (sliding.bytes_per_token, sliding.window_tokens),
+        state_bytes_per_sequence=state_bytes_per_sequence(model),
+        cross_bytes_per_sequence=cross_bytes_per_sequence(model, wish.kv_dtype),
+        missing=tuple(dict.fromkeys((*model.missing, *missing))),
+    )
+
+
+def _hardware(wish: PlanWish) -> tuple[GpuModel, Field, PlanWish]:
+    node = None
+    if wish.instance is not None:
+        shape = hardware.instance(wish.instance)
+        if wish.gpu is not None and wish.gpu != shape.gpu:
+            raise WishError(f"{wish.instance} carries {shape.gpu}, not {wish.gpu}")
+        node = shape.gpus
+        wish = replace(wish, gpu=shape.gpu, gpus=wish.gpus or (None if wish.is_explicit else node))
+    gpu = hardware.gpu(wish.gpu or DEFAULT_GPU)
+    return gpu, field_of(gpu, wish, node), wish
+
+
+def _proposed(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Judged:
+    """The preferred plan of the fewest GPUs; where none fits, the nearest miss."""
+    found = smallest(figures, gpu, wish, field)
+    return found or _nearest(figures, gpu, wish, field)
+
+
+def _nearest(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Judged:
+    judged = [
+        judge(figures, item, gpu, wish)
+        for gpus in {field.gpus, min(field.gpus, field.node)}
+        for item in enumerate_plans(figures, wish, gpus, field)
+    ]
+    return min(judged, key=lambda item: (item.fits == "no", len(item.forbidden), item.shortage, item.plan.gpus))
+
+
+def _offered(chosen: Judged, wish: PlanWish) -> tuple[Reason, ...]:
+    if wish.gpus is None or chosen.plan.gpus <= wish.gpus:
+        return ()
+    message = f"{chosen.plan} takes {chosen.plan.gpus} GPUs; {wish.gpus} are offered"
+    return (Reason("gpus", message, {"gpus": chosen.plan.gpus, "offered": wish.gpus}),)
+
+
+def _alternatives(
+    figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field, chosen: Judged
+) -> tuple[Alternative, ...]:
+    """The preferred plan for each further number of GPUs up to a node, and other plans over as many GPUs."""
+    open_wish = replace(wish, tensor=None, pipeline=None, expert=None, data=None, context_parallel=None)
+    found: list[Alternative] = []
+    for gpus in _counts(field, chosen.plan.gpus):
+        same = gpus == chosen.plan.gpus
+        for item in enumerate_plans(figures, open_wish, gpus, field):
+            judged = judge(figures, item, gpu, open_wish)
+            if judged.fits == "yes" and item != chosen.plan and isinstance(judged.memory, Memory):
+                found.append(_alternative(judged.memory, item, field))
+                if not same:
+                    break
+    return tuple(found[:MAX_ALTERNATIVES])
+
+
+def _counts(field: Field, chosen: int) -> tuple[int, ...]:
+    sizes = {chosen, 2 * chosen, 4 * chosen, field.node}
+    return tuple(sorted(size for size in sizes if chosen <= size <= field.gpus))
+
+
+def _alternative(memory: Memory, item: ParallelPlan, field: Field) -> Alternative:
+    nodes = -(-item.gpus // field.node)
+    where = "one node, no EFA needed" if nodes == 1 else f"{nodes} nodes, needs EFA"
+    return Alternative(item, memory.sequences, memory.kv_tokens, where)
+
+
+def _notes(
+    figures: ModelFigures, gpu: GpuModel, wish: PlanWish, chosen: Judged, nodes: int
+) -> tuple[str, ...]:
+    constants = constants_for(wish.engine, wish.engine_version)
+    notes = [constants.note] if constants.note else []
+    notes.append(f"memory constants: {constants.constants.source}")
+    notes += kernel_notes(figures, gpu)
+    notes += _network_notes(gpu, wish, chosen.plan, nodes)
+    if figures.model.is_generic:
+        notes.append(f"{figures.model.architecture} is not known: read as a plain transformer, all keys were present")
+    if not wish.has_context:
+        notes.append(f"no context was given: {wish.context_of(figures.model)} tokens are taken")
+    if gpu.visible_memory_gib is None:
+        notes.append(f"the memory of {gpu.name} is what the cloud reports; what CUDA sees was not measured")
+    return tuple(notes)
+
+
+def _network_notes(gpu: GpuModel, wish: PlanWish, item: ParallelPlan, nodes: int) -> list[str]:
+    if item.gpus == 1:
+        return []
+    link = "NVLink" if gpu.nvlink_gb_per_second else "PCIe"
+    if nodes == 1:
+        return [f"one node: tensor parallelism goes over {link}, EFA is not needed"]
+    if item.stage_ranks > hardware.tensor_domain(gpu.name):
+        notes = [f"a stage of {item.stage_ranks} ranks leaves the node: its collectives need EFA"]
+    else:
+        notes = [f"{nodes} nodes: pipeline stages pass activations over EFA, tensor parallelism stays on {link}"]
+    if wish.instance and not hardware.instance(wish.instance).supports_efa:
+        notes.append(f"{wish.instance} has no EFA: traffic between nodes goes over TCP")
+    return notes
+
+
+def _advice(
+    figures: ModelFigures,
+    gpu: GpuModel,
+    wish: PlanWish,
+    item: ParallelPlan,
+    memory: Memory | None,
+    size: ModelSize,
+) -> dict[str, Any]:
+    pools = disaggregation(
+        figures,
+        item,
+        gpu,
+        wish,
+        parameters_active=size.parameters_active,
+        kv_bytes_per_token=size.kv_bytes_per_token,
+    )
+    return {
+        "batch": None if memory is None else batch_settings(figures, wish, gpu, memory),
+        "experts": moe_advice(figures, item, wish, gpu),
+        "disaggregation": pools,
+    }
