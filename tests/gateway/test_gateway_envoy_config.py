@@ -1,13 +1,17 @@
 """Envoy itself accepts every configuration that is written for it."""
 
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from gateway import envoy_listener
 from gateway.endpoints import endpoints_json
 from gateway.envoy import EnvoyPlaces, bootstrap, bootstrap_json
 from gateway.envoy_listener import INTERNAL_PREFIXES
@@ -34,6 +38,76 @@ def test_envoy_accepts_the_configuration(tmp_path, host, addresses):
     answer = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=visible)
     assert answer.returncode == 0, answer.stderr
     assert "eprecated" not in answer.stderr
+
+
+@pytest.fixture
+def impatient_envoy(tmp_path, monkeypatch):
+    """A real Envoy whose limits are short, without a decision service; gives its public port."""
+    for name, value in {"IDLE_SECONDS": 0.5, "HEAD_SECONDS": 0.5, "REQUEST_SECONDS": 1.0}.items():
+        monkeypatch.setattr(envoy_listener, name, value)
+    with socket.socket() as one, socket.socket() as other:
+        one.bind(("127.0.0.1", 0))
+        other.bind(("127.0.0.1", 0))
+        public, admin = one.getsockname()[1], other.getsockname()[1]
+    chosen = EnvoyPlaces("127.0.0.1", public, admin, tmp_path / "d.sock", tmp_path / "endpoints" / "endpoints.json")
+    chosen.endpoints_path.parent.mkdir()
+    chosen.endpoints_path.write_bytes(endpoints_json(()))
+    (tmp_path / "envoy.json").write_bytes(bootstrap_json(chosen))
+    command = [
+        str(ENVOY),
+        "-c",
+        str(tmp_path / "envoy.json"),
+        "--disable-hot-restart",
+        "--concurrency",
+        "1",
+        "-l",
+        "off",
+    ]
+    visible = {name: word for name, word in os.environ.items() if name != "LD_PRELOAD"}
+    process = subprocess.Popen(command, env=visible)
+    yield public
+    process.kill()
+    process.wait()
+
+
+def connected(port):
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return socket.create_connection(("127.0.0.1", port), timeout=20)
+        except OSError:
+            assert time.monotonic() < deadline, "Envoy does not listen"
+            time.sleep(0.05)
+
+
+CHAT = b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n"
+
+
+@pytest.mark.parametrize(
+    ("start", "piece", "status"),
+    [
+        (b"", b"", b""),
+        (CHAT + b"X: ", b"x", b"HTTP/1.1 408"),
+        (CHAT + b"Content-Length: 100000\r\n\r\n", b"x", b"HTTP/1.1 408"),
+    ],
+    ids=["silent", "head", "body"],
+)
+def test_envoy_ends_clients_that_never_finish(impatient_envoy, start, piece, status):
+    with connected(impatient_envoy) as client:
+        client.sendall(start)
+        client.settimeout(0.05)
+        answer, deadline = b"", time.monotonic() + 20
+        while time.monotonic() < deadline:
+            with contextlib.suppress(TimeoutError):
+                if not (more := client.recv(4096)):
+                    break
+                answer += more
+            if not answer:
+                with contextlib.suppress(OSError):
+                    client.sendall(piece)
+        assert time.monotonic() < deadline
+        assert answer[: len(status)] == status
+        assert bool(answer) == bool(status)
 
 
 def test_the_configuration_fails_closed(tmp_path):
