@@ -1,7 +1,8 @@
-"""What people write down for an environment: waivers, triage, images and adopted identities.
+"""What people write down for an environment: waivers, triage, images, adopted identities and node pools.
 
 ``environments/<env>/{waivers,triage}/*.yaml`` hold one entry each (its name is the file's unless it gives one) or a
-list under the folder's name; ``images.yaml`` and ``adopted.yaml`` hold lists under ``images`` and ``adopted``.
+list under the folder's name; ``images.yaml``, ``adopted.yaml`` and ``pools.yaml`` hold lists under ``images``,
+``adopted`` and ``pools``.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from pydantic import StringConstraints
 
 from fleet.images import ImageRecord
 from fleet.manifest import Problem
+from fleet.node_pools import NodePool
 from fleet.value import Value
 from fleet.waiver import Triage, Waiver
 from sources.errors import SourceError
@@ -38,6 +40,7 @@ class Environment(Value):
     triage: tuple[Triage, ...] = ()
     images: tuple[ImageRecord, ...] = ()
     adopted: tuple[Adopted, ...] = ()
+    pools: tuple[NodePool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,9 @@ def read(folder: Path, *, allow_invented: bool = False) -> Environment:
     triage = _named(folder / "triage", Triage, allow_invented=allow_invented)
     images = _listed(folder / "images.yaml", ImageRecord, allow_invented=allow_invented)
     adopted = _listed(folder / "adopted.yaml", Adopted, allow_invented=allow_invented)
-    return Environment(waivers=waivers, triage=triage, images=images, adopted=adopted)
+    pools = _listed(folder / "pools.yaml", NodePool, allow_invented=allow_invented)
+    _check_names(folder / "pools.yaml", pools)
+    return Environment(waivers=waivers, triage=triage, images=images, adopted=adopted, pools=pools)
 
 
 def _named(folder: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...]:
@@ -86,6 +91,16 @@ def _listed(path: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...
     if any(not entry.pointer for entry in entries):
         raise FileError(str(path), (Problem("", f"expected a list under '{path.stem}'"),))
     return tuple(validated(model, entry.content, source=str(path), pointer=entry.pointer) for entry in entries)
+
+
+def _check_names(path: Path, pools: tuple[NodePool, ...]) -> None:
+    names = [pool.name for pool in pools]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            first = f"/pools/{names.index(name)}"
+            raise FileError(
+                str(path), (Problem(f"/pools/{index}/name", f"'{name}' is taken by {first}; names are ids"),)
+            )
 
 
 def _entries(path: Path, key: str, *, allow_invented: bool) -> Iterator[_Entry]:

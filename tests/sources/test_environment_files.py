@@ -18,6 +18,7 @@ IDENTITY = "0123456789abcdef0123456789abcdef"
 DIGEST = "a" * 64
 WAIVER = f"identity: '{IDENTITY}'\nadvisory: CVE-1\nowner: ann\nreason: tested\nexpires: 2030-02-01\n"
 IMAGE = f"{{engine: vllm, version: 0.33.0, digest: 'r/vllm@sha256:{DIGEST}', date: 2030-01-01, who: ann}}"
+POOL = "{name: l4, instance_type: g6.12xlarge}"
 
 
 def write(path: Path, text: str) -> Path:
@@ -42,6 +43,7 @@ def test_an_environment_is_read(tmp_path: Path):
     write(tmp_path / "triage" / "vllm.yml", f"triage: [{triage}]")
     write(tmp_path / "images.yaml", f"images: [{IMAGE}]")
     write(tmp_path / "adopted.yaml", f"adopted: [{{name: chat, identity: '{IDENTITY}'}}]")
+    write(tmp_path / "pools.yaml", "pools: [{name: l4, instance_type: g6.12xlarge, sharing: mps, max_nodes: 2}]")
     write(tmp_path / "waivers" / "README.md", "not an entry")
     found = environment.read(tmp_path)
     assert [waiver.name for waiver in found.waivers] == ["one"]
@@ -49,6 +51,7 @@ def test_an_environment_is_read(tmp_path: Path):
     assert [entry.advisory for entry in found.triage] == ["CVE-2"]
     assert [image.version for image in found.images] == ["0.33.0"]
     assert [item.identity for item in found.adopted] == [IDENTITY]
+    assert [(pool.name, pool.instance.gpus, pool.max_nodes) for pool in found.pools] == [("l4", 4, 2)]
 
 
 def test_a_folder_that_is_not_there_is_an_empty_environment(tmp_path: Path):
@@ -72,6 +75,12 @@ def test_a_folder_that_is_not_there_is_an_empty_environment(tmp_path: Path):
         ("images.yaml", f"images: [{IMAGE.replace('0.33.0', '0.10')}]", "/images/0/version"),
         ("images.yaml", f"images: [{IMAGE.replace(DIGEST, 'latest')}]", "/images/0/digest"),
         ("adopted.yaml", "adopted: [{name: chat, identity: short}]", "/adopted/0/identity"),
+        ("pools.yaml", "- name: l4", "expected a mapping, found list"),
+        ("pools.yaml", "name: l4", "expected a list under 'pools'"),
+        ("pools.yaml", "pools: [{name: l4, instance_type: g6.12xl}]", "/pools/0/instance_type"),
+        ("pools.yaml", f"pools: [{POOL}, {POOL}]", "/pools/1/name: 'l4' is taken by /pools/0"),
+        ("pools.yaml", f"pools: [{POOL[:-1]}, max_node: 1}}]", "did you mean 'max_nodes'?"),
+        ("pools.yaml", f"pools: [{POOL[:-1]}, sharing: mig}}]", "needs MIG, which L4 does not have"),
         ("waivers/a.yaml", WAIVER + "invented: maybe", "/invented: expected true or false"),
     ],
 )
