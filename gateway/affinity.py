@@ -35,6 +35,7 @@ def _opening_messages(messages: list[object]) -> list[object]:
     opening: list[object] = []
     for message in messages:
         opening.append(message)
-        if not (isinstance(message, dict) and message.get("role") in _INSTRUCTIONS):
+        role = message.get("role") if isinstance(message, dict) else None
+        if not (isinstance(role, str) and role in _INSTRUCTIONS):
             break
     return opening

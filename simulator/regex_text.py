@@ -9,6 +9,8 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
 _COUNT = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _MANY = 4
 _MOST = 4_096
+_MOST_STEPS = 20_000
+"""Counts within counts multiply: without a bound one request would hold the engine for ever."""
 
 
 class RegexError(ValueError):
@@ -39,6 +41,7 @@ class _Writer:
         self._pattern = pattern
         self._source = source
         self._at = 0
+        self._steps = 0
 
     @property
     def is_done(self) -> bool:
@@ -70,6 +73,9 @@ class _Writer:
         return text
 
     def _atom(self) -> str:
+        self._steps += 1
+        if self._steps > _MOST_STEPS:
+            raise RegexError(f"the regex asks for more than {_MOST_STEPS} pieces of text; give smaller counts")
         character = self._next()
         if character == "(":
             if self._pattern.startswith("?:", self._at):

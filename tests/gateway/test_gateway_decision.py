@@ -59,6 +59,17 @@ def test_whatever_the_body_the_answer_is_a_decision(core, world, body, target):
         assert 400 <= decision.status <= 503
 
 
+@given(
+    messages=JSON | st.lists(st.fixed_dictionaries({"role": JSON | st.just("system"), "content": JSON}), max_size=3),
+    prompt=JSON,
+    wanted=JSON,
+)
+def test_whatever_the_members_of_a_chat_hold_it_is_decided(core, world, messages, prompt, wanted):
+    body = {"model": "acme-chat", "messages": messages, "prompt": prompt, "input": wanted}
+    text = json.dumps(body).replace("NaN", "1e999").replace("Infinity", "1e999")
+    assert isinstance(core.decide(post(world.acme_key, text.encode()), world.now), Allowed)
+
+
 @given(model=st.sampled_from(["acme-chat", "globex-chat", "both-chat"]) | st.text(max_size=12), of_acme=st.booleans())
 def test_exactly_the_models_of_the_tenant_are_allowed(core, world, model, of_acme):
     tenant, key = ("acme", world.acme_key) if of_acme else ("globex", world.globex_key)

@@ -132,3 +132,9 @@ def test_tool_arguments_are_json_for_their_schema():
     pieces = compose(Wish("x", 1, 200, tool=ToolCall("get_weather", schema, was_named=True)))
     assert json.loads(text_of(pieces)) == {"city": "Paris", "days": 1}
     assert pieces[0].text == ""
+
+
+@pytest.mark.parametrize("pattern", ["(a{4000}){4000}", "((((a{99}){99}){99}){99}){99}", "(?:[ab]{4096}){1000000}"])
+def test_counts_within_counts_are_bounded(pattern):
+    with pytest.raises(RegexError, match="smaller counts"):
+        text_for_regex(pattern, seeded(0))
