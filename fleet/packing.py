@@ -84,8 +84,8 @@ class Packing:
         }
 
 
-def pack(items: Iterable[PackingItem], share: GpuShare) -> Packing:
-    """The packing with the fewest GPUs that was found; the order of the items doesn't matter.
+def pack(items: Iterable[PackingItem], share: GpuShare, *, steps: int = EXACT_STEPS) -> Packing:
+    """The packing with the fewest GPUs that was found in so many steps; the order of the items doesn't matter.
 
     Raises:
         ValueError: two items of one name.
@@ -98,7 +98,7 @@ def pack(items: Iterable[PackingItem], share: GpuShare) -> Packing:
     refused = {item.name for item in rejected}
     units = sorted((unit for item in ordered if item.name not in refused for unit in _units(item, share)), key=_hardest)
     bound = _lower_bound(units, share)
-    bins, proven = _fewest(units, share, bound)
+    bins, proven = _fewest(units, share, bound, steps)
     gpus = (share.content_of(tuple(content)) for content in bins)
     return Packing(
         gpu=share.model.name,
@@ -131,8 +131,7 @@ def refusal(item: PackingItem, share: GpuShare) -> Reason | None:
     if item.needs_hardware_isolation and not any(way_facts()[way].isolation.is_hardware for way in share.ways):
         text = f"{item.name} needs hardware isolation, which {ways} does not give; use MIG or a GPU of its own"
         return Reason("isolation", text, evidence)
-    memory = share.largest_slice_bytes
-    evidence["slice_bytes"] = memory
+    memory = evidence["slice_bytes"] = share.largest_slice_bytes
     return Reason("memory", f"{needs}, the largest slice that {model.name} gives here holds {_gib(memory)}", evidence)
 
 
@@ -150,15 +149,15 @@ def _lower_bound(units: list[Unit], share: GpuShare) -> int:
     return max(-(-total // share.capacity_bytes) if share.capacity_bytes else 0, 1 if units else 0)
 
 
-def _fewest(units: list[Unit], share: GpuShare, bound: int) -> tuple[list[list[Unit]], bool]:
+def _fewest(units: list[Unit], share: GpuShare, bound: int, steps: int) -> tuple[list[list[Unit]], bool]:
     best = _first_fit(units, share)
     if len(best) <= bound:
         return best, True
     if len(units) > EXACT_REPLICAS:
         return best, False
-    search = _ExactSearch(share, units, best, bound)
+    search = _ExactSearch(share, units, best, bound, steps)
     search.run(0, [])
-    return search.best, search.steps < EXACT_STEPS
+    return search.best, search.steps_left > 0
 
 
 def _first_fit(units: list[Unit], share: GpuShare) -> list[list[Unit]]:
@@ -180,11 +179,11 @@ class _ExactSearch:
     units: list[Unit]
     best: list[list[Unit]]
     bound: int
-    steps: int = 0
+    steps_left: int
 
     def run(self, index: int, bins: list[list[Unit]]) -> None:
-        self.steps += 1
-        if self.steps >= EXACT_STEPS or len(self.best) <= self.bound or len(bins) >= len(self.best):
+        self.steps_left -= 1
+        if self.steps_left <= 0 or len(self.best) <= self.bound or len(bins) >= len(self.best):
             return
         if index == len(self.units):
             self.best = [list(content) for content in bins]
