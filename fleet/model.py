@@ -91,6 +91,9 @@ class UnknownAttention:
     """A layer that can't be read: which key is missing, or why there is no simple figure."""
 
     reason: str
+    heads: int = 0
+    """0 = not known either."""
+    kv_heads: int = 0
 
 
 Attention = (

@@ -55,16 +55,37 @@ class Family:
     """Every n-th layer sees everything, the others a chunk."""
     positions: int | None = None
     """Learned position embeddings: their number beyond ``max_position_embeddings``; ``None`` = rotary or none."""
-    expert_size_is_ffn: bool = True
+    experts_take_ffn_size: bool = True
     """Experts have ``intermediate_size`` when no size of their own is stated."""
+    dense_key: str = ""
+    """The key of the dense FFN's width where it is not ``intermediate_size``."""
+    ffn_is_four_times: bool = False
+    """The FFN is four times as wide as the model where its width is not stated."""
+    ffn_is_halved: bool = False
+    """Each of both first matrices has half the stated width."""
+    ffn_is_adjusted: bool = False
+    """The stated width is cut to two thirds and rounded up (``block_auto_adjust_ff_dim``)."""
+    vision_experts: bool = False
+    """Experts for images stand beside those for text, their sizes second in the lists."""
+    nested: tuple[str, ...] = ()
+    """Sections whose keys count as the model's own."""
+    extra_embeddings: int = 0
+    """Rows of the input embedding beyond the vocabulary."""
+    token_types: bool = False
+    """Embeddings of two token types and a pooler (BERT)."""
     shared_experts: int = 0
     """Shared experts of the routed ones' size that no key states."""
     shared_gate: bool = False
     """A gate of one row on the shared expert."""
     expert_bias: bool = False
-    linear_kind: str = "gdn"
-    """What ``linear_attention`` means: gdn, kda, lightning."""
-    mamba_kind: str = "mamba2"
+    state: str = "gdn"
+    """What ``linear_attention`` and ``mamba`` layers are: gdn, kda, lightning, mamba1, mamba2, recurrent, conv."""
+    state_gates_are_whole: bool = False
+    """Kimi delta attention whose gates are full matrices instead of low-rank ones."""
+    doubled: bool = False
+    """Every layer has two attentions and two dense FFNs (LongCat)."""
+    is_compressed: bool = False
+    """Attention over compressed blocks of tokens (DeepSeek V4): no simple figure per token."""
     mtp: str = "deepseek"
     """How the layers for multi-token prediction are stored: deepseek, qwen, none."""
     mtp_layers: int = 0
@@ -76,6 +97,8 @@ class Family:
     """Sparse layers have a dense FFN as well."""
     is_parallel_hybrid: bool = False
     """Every layer has attention and a state side by side."""
+    is_state_only: bool = False
+    """No layer has attention (Mamba)."""
     is_encoder: bool = False
     """Sees the whole input at once, keeps no cache."""
     defaults: Mapping[str, object] = field(default_factory=dict)

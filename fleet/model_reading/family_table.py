@@ -1,96 +1,126 @@
 """The architectures that are known by name (``model_type``), with what each fixes."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from fleet.model_reading.families import Family, QkNorm, Windows
+from fleet.model_reading.older_families import OLDER
+from fleet.model_reading.state_families import WITH_STATES
 
-_LLAMA = Family()
+LLAMA = Family()
+_GLOBAL = Family(windows=Windows.NEVER)
 _QWEN2 = Family(qkv_bias=True, windows=Windows.OPT_IN)
 _QWEN3 = Family(qk_norm=QkNorm.HEAD, windows=Windows.OPT_IN)
-_QWEN_NEXT = Family(
-    qk_norm=QkNorm.HEAD,
-    windows=Windows.NEVER,
-    output_gate=True,
-    shared_gate=True,
-    mtp="qwen",
-    defaults={"full_attention_interval": 4},
-)
 _DEEPSEEK = Family(windows=Windows.NEVER, mtp_vocabulary=True)
-_GLM_MOE = Family(qk_norm=QkNorm.HEAD, qkv_bias=True, windows=Windows.NEVER, mtp_vocabulary=True)
+_GLM_MOE = Family(qk_norm=QkNorm.HEAD, qkv_bias=True, windows=Windows.NEVER, mtp_vocabulary=True, head_dim=128)
 _GEMMA = Family(tied=True, head_dim=256)
+_GEMMA2 = Family(tied=True, norms=4, head_dim=256, windows=Windows.EVEN)
 _GEMMA3 = Family(tied=True, norms=4, qk_norm=QkNorm.HEAD, head_dim=256, window_pattern=6)
-_NEMOTRON_H = Family(gated=False, norms=1, mamba_kind="mamba2", windows=Windows.NEVER, expert_size_is_ffn=False)
-_GPT = Family(
-    tied=True,
-    gated=False,
-    qkv_bias=True,
-    out_bias=True,
-    mlp_bias=True,
-    norm_bias=True,
-    defaults={"ffn_is_four_times": True},
-)
+_GEMMA3N = replace(_GEMMA3, window_pattern=5)
+_GEMMA4 = replace(_GEMMA3, dense_beside_experts=True, defaults={"global_head_dim": 512})
+_GPT_OSS = Family(qkv_bias=True, out_bias=True, expert_bias=True, windows=Windows.EVEN, head_dim=64)
+_GRANITE_MOE = Family(dense_key="shared_intermediate_size")
+_COHERE = Family(tied=True, norms=1)
+_ERNIE = Family(tied=True)
+_HUNYUAN = Family(qk_norm=QkNorm.HEAD)
+_STEP = Family(qk_norm=QkNorm.HEAD)
+_ARCEE = Family(gated=False)
+_LLAMA4 = Family(shared_experts=1, windows=Windows.NEVER, dense_key="intermediate_size_mlp", experts_take_ffn_size=True)
 
-FAMILIES: Mapping[str, Family] = MappingProxyType(
-    {
-        "llama": _LLAMA,
-        "mistral": _LLAMA,
-        "ministral": _LLAMA,
-        "ministral3": _LLAMA,
-        "mixtral": _LLAMA,
-        "phi3": _LLAMA,
-        "phimoe": Family(norm_bias=True, qkv_bias=True, out_bias=True),
-        "qwen2": _QWEN2,
-        "qwen2_vl": _QWEN2,
-        "qwen2_5_vl": _QWEN2,
-        "qwen2_moe": Family(qkv_bias=True, windows=Windows.OPT_IN, shared_gate=True),
-        "qwen3": _QWEN3,
-        "qwen3_moe": _QWEN3,
-        "qwen3_vl": _QWEN3,
-        "qwen3_vl_moe": _QWEN3,
-        "qwen3_next": Family(
-            qk_norm=QkNorm.HEAD,
-            windows=Windows.NEVER,
-            output_gate=True,
-            shared_gate=True,
-            mtp="qwen",
-            mtp_layers=1,
-            defaults={"full_attention_interval": 4},
+_TRANSFORMERS: dict[str, Family] = {
+    **dict.fromkeys(
+        (
+            "llama",
+            "mistral",
+            "ministral",
+            "ministral3",
+            "mixtral",
+            "phi3",
+            "phi3_v",
+            "granite",
+            "seed_oss",
+            "yi",
+            "internlm2",
+            "internlm3",
+            "smollm3",
+            "helium",
+            "baichuan",
+            "xverse",
+            "aquila",
+            "solar",
+            "exaone",
+            "telechat",
+            "orion",
+            "deci",
+            "nemotron-nas",
+            "hyperclovax",
+            "youtu",
+            "iquestcoder",
+            "cwm",
+            "bitnet",
+            "minicpm",
+            "olmo",
+            "mistral_common",
+            "deepseek",
+            "solar_open",
+            "dots1",
+            "phi4mm",
+            "phi4_multimodal",
+            "skywork",
+            "aria",
+            "diffllama",
+            "moss_transcribe_diarize",
         ),
-        "qwen3_5": _QWEN_NEXT,
-        "qwen3_5_moe": _QWEN_NEXT,
-        "deepseek_v2": _DEEPSEEK,
-        "deepseek_v3": _DEEPSEEK,
-        "deepseek_v32": _DEEPSEEK,
-        "kimi_k2": _DEEPSEEK,
-        "mistral4": _DEEPSEEK,
-        "kimi_linear": Family(windows=Windows.NEVER, linear_kind="kda"),
-        "glm": Family(qkv_bias=True),
-        "glm4": Family(qkv_bias=True, norms=4),
-        "glm4_moe": _GLM_MOE,
-        "glm_moe_dsa": Family(windows=Windows.NEVER),
-        "minimax_m2": Family(qk_norm=QkNorm.FULL, windows=Windows.NEVER, mtp="none"),
-        "minimax": Family(linear_kind="lightning"),
-        "gemma": _GEMMA,
-        "gemma2": Family(tied=True, norms=4, head_dim=256, windows=Windows.EVEN),
-        "gemma3": _GEMMA3,
-        "gemma4": Family(
-            tied=True, norms=4, qk_norm=QkNorm.HEAD, head_dim=256, window_pattern=6, dense_beside_experts=True
-        ),
-        "gpt_oss": Family(qkv_bias=True, out_bias=True, expert_bias=True, windows=Windows.EVEN, head_dim=64),
-        "nemotron_h": _NEMOTRON_H,
-        "jamba": Family(windows=Windows.NEVER, mamba_kind="mamba1"),
-        "granite": _LLAMA,
-        "granitemoehybrid": Family(windows=Windows.NEVER, dense_beside_experts=False),
-        "cohere": Family(tied=True, norms=1),
-        "cohere2": Family(tied=True, norms=1, window_pattern=4),
-        "olmo2": Family(qk_norm=QkNorm.FULL),
-        "olmo3": Family(qk_norm=QkNorm.FULL, window_pattern=4),
-        "exaone4": Family(qk_norm=QkNorm.HEAD, window_pattern=4),
-        "starcoder2": Family(tied=True, gated=False, qkv_bias=True, out_bias=True, mlp_bias=True, norm_bias=True),
-        "llama4": Family(shared_experts=1, expert_size_is_ffn=True, windows=Windows.NEVER),
-        "step3p7": Family(qk_norm=QkNorm.HEAD),
-        "gpt2": _GPT,
-    }
-)
+        LLAMA,
+    ),
+    "phimoe": Family(norm_bias=True, qkv_bias=True, out_bias=True),
+    **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_5_vl", "qwen2_audio", "qwen2_5_omni", "mimo"), _QWEN2),
+    "qwen2_moe": replace(_QWEN2, shared_gate=True),
+    **dict.fromkeys(
+        ("qwen3", "qwen3_moe", "qwen3_vl", "qwen3_vl_moe", "qwen3_omni_moe", "qwen3_asr", "qwen3_omni_moe_thinker"),
+        _QWEN3,
+    ),
+    **dict.fromkeys(
+        ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "mistral4", "axk1", "minicpm3"), _DEEPSEEK
+    ),
+    "deepseek_v4": Family(windows=Windows.NEVER, is_compressed=True, shared_experts=1),
+    "longcat_flash": Family(windows=Windows.NEVER, doubled=True, mtp="none"),
+    **dict.fromkeys(("glm", "glm4v_text"), Family(qkv_bias=True)),
+    **dict.fromkeys(("glm4", "glm4v", "glm46v", "glm_ocr"), Family(qkv_bias=True, norms=4)),
+    **dict.fromkeys(("glm4_moe", "glm4v_moe"), _GLM_MOE),
+    **dict.fromkeys(("glm_moe_dsa", "glm4_moe_lite", "hy_v4", "mistral_large4", "axk2"), _GLOBAL),
+    "minimax_m2": Family(qk_norm=QkNorm.FULL, windows=Windows.NEVER, mtp="none"),
+    "gemma": _GEMMA,
+    "gemma2": _GEMMA2,
+    "vaultgemma": replace(_GEMMA2, norms=2),
+    **dict.fromkeys(("gemma3", "shieldgemma2"), _GEMMA3),
+    "gemma3n": _GEMMA3N,
+    **dict.fromkeys(("gemma4", "gemma4_unified"), _GEMMA4),
+    "gpt_oss": _GPT_OSS,
+    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoe_swa", "granite_swa"), _GRANITE_MOE),
+    "cohere": _COHERE,
+    **dict.fromkeys(("cohere2", "cohere2_moe"), replace(_COHERE, window_pattern=4)),
+    **dict.fromkeys(("olmo2", "olmo3", "flex_olmo"), Family(qk_norm=QkNorm.FULL, window_pattern=4)),
+    "olmoe": Family(qk_norm=QkNorm.FULL),
+    **dict.fromkeys(("exaone4", "exaone_moe"), Family(qk_norm=QkNorm.HEAD, window_pattern=4)),
+    **dict.fromkeys(("ernie4_5", "ernie4_5_moe"), _ERNIE),
+    "ernie4_5_vl_moe": replace(_ERNIE, vision_experts=True),
+    **dict.fromkeys(("hunyuan_v1_dense", "hunyuan_v1_moe", "hunyuan", "hunyuan_vl", "hy_v3"), _HUNYUAN),
+    **dict.fromkeys(("step3p5", "step3p7"), _STEP),
+    "step3_text": Family(windows=Windows.NEVER),
+    **dict.fromkeys(("arcee", "apertus", "nemotron", "jais2", "nanochat"), _ARCEE),
+    "afmoe": Family(qk_norm=QkNorm.HEAD, norms=4, attention_gate=True, window_pattern=4),
+    "llama4": _LLAMA4,
+    "mllama": Family(windows=Windows.NEVER, extra_embeddings=8),
+    "mimo_v2_flash": Family(mtp="none"),
+    "grok-1": Family(norms=4, tied=True, defaults={"num_experts_per_tok": 2}),
+    "dbrx": Family(nested=("attn_config", "ffn_config"), norm_bias=True),
+    "arctic": Family(dense_beside_experts=True),
+    **dict.fromkeys(("bailing_moe", "bailing_moe_v2", "sarvam_moe", "ling"), Family(qk_norm=QkNorm.HEAD)),
+    "sarvam_mla": _GLOBAL,
+    "minimax_m3_vl": Family(qk_norm=QkNorm.HEAD, windows=Windows.NEVER),
+}
+
+FAMILIES: Mapping[str, Family] = MappingProxyType({**_TRANSFORMERS, **WITH_STATES, **OLDER})
 """By ``model_type`` without ``_text``."""

@@ -35,7 +35,7 @@ def mixture_of(text: Text) -> Mixture | None:
     if count <= 1:
         return None
     inner = keys.size_at("moe_intermediate_size", 0)
-    if not inner and text.family.expert_size_is_ffn:
+    if not inner and text.family.experts_take_ffn_size:
         inner = keys.size_at("intermediate_size", 0)
     if not inner:
         raise Lacking(f"{keys.path}moe_intermediate_size")
@@ -49,7 +49,8 @@ def mixture_of(text: Text) -> Mixture | None:
 
 def _shared_width(text: Text, inner: int) -> int:
     keys = text.keys
-    number = keys.size_at("n_shared_experts", 0) if keys.has("n_shared_experts") else None
+    listed = isinstance(keys.find("n_shared_experts")[1], list)
+    number = keys.size_at("n_shared_experts", 0) if listed else keys.count("n_shared_experts")
     stated = keys.count("shared_intermediate_size")
     if stated is not None:
         return stated * (number if number and keys.has("moe_shared_expert_intermediate_size") else 1)
@@ -59,14 +60,30 @@ def _shared_width(text: Text, inner: int) -> int:
 def dense(text: Text, layer: int, name: str = "mlp") -> Iterator[Tensor]:
     """The dense FFN of a layer."""
     keys = text.keys
-    key = next((key for key in ("dense_intermediate_size", "intermediate_size_mlp") if keys.has(key)), None)
-    inner = keys.need(key) if key else keys.size_at("intermediate_size", layer)
-    inner = inner or _by_ratio(text)
     bias = next((keys.flag(key) for key in ("mlp_bias", "use_mlp_bias") if keys.has(key)), text.family.mlp_bias)
-    wide = 2 if _is_double_wide(text, layer) else 1
-    yield from ffn(
-        text.module(layer, name), text.hidden, inner * wide, Part.DENSE_FFN, gated=text.family.gated, bias=bias
-    )
+    inner = dense_width(text, layer)
+    yield from ffn(text.module(layer, name), text.hidden, inner, Part.DENSE_FFN, gated=text.family.gated, bias=bias)
+
+
+def dense_width(text: Text, layer: int) -> int:
+    """The width of a dense layer's FFN."""
+    keys, family = text.keys, text.family
+    inner = keys.count(family.dense_key) if family.dense_key else None
+    inner = inner or keys.size("dense_intermediate_size") or keys.size_at("intermediate_size", layer)
+    if not inner:
+        return _by_ratio(text)
+    if family.ffn_is_halved:
+        return inner // 2
+    if family.ffn_is_adjusted and keys.flag("block_auto_adjust_ff_dim", default=True):
+        multiple = keys.size("block_multiple_of") or 1
+        return -(-int(2 * inner / 3 * _ratio(text, "block_ffn_dim_multiplier", 1)) // multiple) * multiple
+    return inner * (2 if _is_double_wide(text, layer) else 1)
+
+
+def _ratio(text: Text, key: str, otherwise: float) -> float:
+    value = text.keys.find(key)[1]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and 0 < value < 1000 else otherwise
 
 
 def _is_double_wide(text: Text, layer: int) -> bool:
@@ -76,12 +93,11 @@ def _is_double_wide(text: Text, layer: int) -> bool:
 
 def _by_ratio(text: Text) -> int:
     for key in RATIOS:
-        ratio = text.keys.find(key)[1]
-        if isinstance(ratio, int | float) and not isinstance(ratio, bool) and 0 < ratio < 1000:
+        if ratio := _ratio(text, key, 0):
             return int(text.hidden * ratio)
-    if text.family.defaults.get("ffn_is_four_times"):
+    if text.family.ffn_is_four_times:
         return 4 * text.hidden
-    raise Lacking(f"{text.keys.path}intermediate_size")
+    raise Lacking(f"{text.keys.path}{text.family.dense_key or 'intermediate_size'}")
 
 
 def sparse(text: Text, layer: int, mixture: Mixture, name: str = "mlp") -> Iterator[Tensor]:

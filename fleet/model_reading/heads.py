@@ -20,10 +20,12 @@ def heads_of(text: Text, layer: int, kind: str) -> Heads:
     """The heads of a layer; sliding and global layers may differ."""
     other = _of_this_kind(text, kind)
     queries = _first(other, ("num_attention_heads",), layer) or text.keys.need_at("num_attention_heads", layer)
-    given = _first(other, ("num_key_value_heads",), layer) or text.keys.size_at("num_key_value_heads", layer)
+    if not queries:
+        raise Lacking(f"{text.keys.path}num_attention_heads", f"layer {layer} has no attention heads")
+    given = _first(other, ("num_key_value_heads",), layer) or _kv_heads(text, layer)
     key_dim = _first(other, ("head_dim",), layer) or head_dim(text, queries)
     value_dim = _first(other, ("v_head_dim",), layer) or _value_dim(text, key_dim)
-    return Heads(queries, given or _unstated_kv_heads(text, queries, layer), key_dim, value_dim)
+    return Heads(queries, given or queries, key_dim, value_dim)
 
 
 def head_dim(text: Text, queries: int) -> int:
@@ -65,15 +67,10 @@ def _first(keys: Keys | None, names: tuple[str, ...], layer: int) -> int | None:
     return next((value for name in names if (value := keys.size_at(name, layer))), None)
 
 
-def _unstated_kv_heads(text: Text, queries: int, layer: int) -> int:
-    """Falcon and GPT-BigCode state ``multi_query``; everywhere else as many as query heads."""
-    value = text.keys.find("multi_query")[1]
-    if isinstance(value, bool) and value and not text.keys.flag("new_decoder_architecture"):
+def _kv_heads(text: Text, layer: int) -> int | None:
+    """The stated KV heads; ``multi_query`` (Falcon, GPT-BigCode) means one, whatever else stands there."""
+    keys = text.keys
+    if keys.find("multi_query")[1] is True and not keys.flag("new_decoder_architecture"):
         return 1
-    per_layer = text.keys.find("num_key_value_heads_per_layer")[1]
-    if per_layer is not None:
-        stated = text.keys.size_at("num_key_value_heads_per_layer", layer)
-        if not stated:
-            raise Lacking("num_key_value_heads_per_layer")
-        return stated
-    return queries
+    per_layer = "num_key_value_heads_per_layer"
+    return keys.size_at(per_layer, layer) if keys.has(per_layer) else keys.size_at("num_key_value_heads", layer)

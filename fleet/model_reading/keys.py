@@ -67,7 +67,7 @@ class Keys:
         """A size that may be one number for all layers or a list with one for each."""
         spelled, value = self.find(name)
         if not isinstance(value, list):
-            return self.size(name)
+            return self.size(name)  # one number for all of them is a size, never zero
         if layer >= len(value):
             self.refuse(spelled, f"a list of {len(value)} has no entry for layer {layer}")
         return None if value[layer] is None else self._whole(f"{spelled}[{layer}]", value[layer], 0)

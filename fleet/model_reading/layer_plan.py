@@ -1,8 +1,6 @@
 """What each layer is: which attention or state it has, and whether its FFN is dense, sparse or absent."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-
 from fleet.model_reading.families import Windows
 from fleet.model_reading.text import Text
 
@@ -19,25 +17,22 @@ KINDS = {
     "linear_attention": "linear",
     "mamba": "mamba",
     "mamba2": "mamba",
+    "indexed_attention": "full",
+    "deepseek_sparse_attention": "full",
     "conv": "conv",
     "mlp": "mlp",
     "moe": "moe",
-    "hybrid": "hybrid",
 }
 PATTERN = {"M": "mamba", "*": "full", "E": "moe", "-": "mlp"}
 """The letters of ``hybrid_override_pattern``."""
 
 
-@dataclass(frozen=True, slots=True)
-class LayerKind:
-    """One layer: ``mixer`` is full, sliding, chunked, latent, a kind of state, none or unknown."""
-
-    mixer: str
-    ffn: str
-    """dense, sparse or none."""
-    window: int = 0
-    reason: str = ""
-    """Why the mixer is unknown."""
+_INDICES = (
+    ("full_attn_idxs", "full", "conv"),
+    ("attn_layer_indices", "full", "mamba"),
+    ("cross_attention_layers", "cross", "full"),
+)
+"""Keys that list the layers of one kind, and what the others are."""
 
 
 def mixers(text: Text) -> tuple[str, ...]:
@@ -46,7 +41,7 @@ def mixers(text: Text) -> tuple[str, ...]:
         found = reader(text)
         if found is not None:
             return tuple(found)
-    return ("full",) * text.layers
+    return ("linear" if text.family.is_state_only else "full",) * text.layers
 
 
 def _by_pattern(text: Text) -> Sequence[str] | None:
@@ -61,7 +56,7 @@ def _by_pattern(text: Text) -> Sequence[str] | None:
 
 
 def _by_list(text: Text) -> Sequence[str] | None:
-    for key in ("layers_block_type", "layer_types", "layer_block_types", "block_types"):
+    for key in ("layers_block_type", "layer_types", "layer_block_types", "block_types", "attention_layers"):
         values = text.keys.list(key)
         if values is None:
             continue
@@ -87,10 +82,10 @@ def _by_indices(text: Text) -> Sequence[str] | None:
     if section and section.has("full_attn_layers"):
         full = set(section.counts("full_attn_layers") or ())
         return ["full" if layer + 1 in full else "linear" for layer in range(text.layers)]
-    for key, other in (("full_attn_idxs", "conv"), ("attn_layer_indices", "mamba"), ("hybrid_layer_ids", "mamba")):
+    for key, chosen_kind, other in _INDICES:
         chosen = keys.counts(key)
-        if chosen is not None and key != "hybrid_layer_ids":
-            return ["full" if layer in chosen else other for layer in range(text.layers)]
+        if chosen is not None:
+            return [chosen_kind if layer in chosen else other for layer in range(text.layers)]
     marks = keys.counts("hybrid_layer_pattern")
     if marks is not None:
         return _exactly(text, "hybrid_layer_pattern", ["sliding" if mark else "full" for mark in marks])
@@ -152,7 +147,7 @@ def _sparse_layers(text: Text) -> Sequence[bool]:
     keys, layers = text.keys, range(text.layers)
     listed = keys.list("mlp_layer_types")
     if listed is not None:
-        return [kind == "sparse" for kind in _exactly(text, "mlp_layer_types", [str(kind) for kind in listed])]
+        return [kind != "dense" for kind in _exactly(text, "mlp_layer_types", [str(kind) for kind in listed])]
     for key in ("moe_layers", "moe_layers_enum"):
         chosen = _numbers(text, key)
         if chosen:

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from fleet.model import Attention, Layer, UnknownAttention
 from fleet.model_reading.attention import grouped
 from fleet.model_reading.blocks import norms
+from fleet.model_reading.compressed import compressed
+from fleet.model_reading.crossing import crossing
 from fleet.model_reading.feed_forward import Mixture, dense, mixture_of, sparse
 from fleet.model_reading.keys import Lacking
 from fleet.model_reading.latent import latent
 from fleet.model_reading.layer_plan import feed_forwards, mixers
+from fleet.model_reading.searched import searched_layers
 from fleet.model_reading.state import STATES
 from fleet.model_reading.text import Piece, Text
 from fleet.tensors import Tensor
@@ -28,6 +31,8 @@ class Stack:
 
 def stack(text: Text) -> Stack:
     """Read every layer."""
+    if text.keys.has("block_configs"):
+        return _searched(text)
     lacking: Lacking | None = None
     mixture: Mixture | None = None
     try:
@@ -69,7 +74,8 @@ def decoder_tensors(text: Text, layer: int, kind: str, half: str, mixture: Mixtu
 def feed_forward(text: Text, layer: int, half: str, mixture: Mixture | None) -> Iterator[Tensor]:
     """The feed-forward half of a layer."""
     if half == "dense" or (half == "sparse" and text.family.dense_beside_experts):
-        yield from dense(text, layer)
+        for _ in range(2 if text.family.doubled else 1):
+            yield from dense(text, layer)
     if half == "sparse":
         if mixture is None:
             raise Lacking(f"{text.keys.path}num_experts")
@@ -90,32 +96,37 @@ def _unknown(lack: Lacking) -> Attention:
 
 
 def _pieces(text: Text, layer: int, kind: str) -> Iterator[Piece]:
+    family = text.family
+    if family.is_compressed:
+        yield compressed(text, layer)
+        return
     if kind.startswith("?"):
         raise Lacking("layer_types", f"layers of kind {kind[1:]!r} are not known")
-    if text.family.is_parallel_hybrid or kind == "hybrid":
-        yield STATES[text.family.mamba_kind](text, layer)
-        kind = "full"
-    if kind == "mamba":
-        yield STATES[text.family.mamba_kind](text, layer)
-    elif kind == "linear":
-        yield STATES[text.family.linear_kind](text, layer)
-    elif kind == "conv":
+    if kind in {"linear", "mamba"}:
+        yield STATES[family.state](text, layer)
+        return
+    if kind == "conv":
         yield STATES["conv"](text, layer)
-    elif text.keys.has("kv_lora_rank"):
-        yield latent(text, layer)
-    else:
-        yield _grouped(text, layer, kind)
+        return
+    if family.is_parallel_hybrid:
+        yield STATES[family.state](text, layer)
+    for _ in range(2 if family.doubled else 1):
+        yield _attention(text, layer, kind)
 
 
-def _grouped(text: Text, layer: int, kind: str) -> Piece:
+def _attention(text: Text, layer: int, kind: str) -> Piece:
     keys = text.keys
-    shared = keys.count("num_kv_shared_layers") or 0
-    window = 0
-    if kind == "sliding":
-        window = keys.size_at("sliding_window", layer) or keys.need("attention_window_size")
+    window = keys.size_at("sliding_window", layer) if kind == "sliding" else None
+    if kind == "sliding" and not window:
+        window = keys.need("attention_window_size")
     if kind == "chunked":
         window = keys.need("attention_chunk_size")
-    return grouped(text, layer, kind, window, shared=shared > 0 and layer >= text.layers - shared)
+    if kind == "cross":
+        return crossing(text, layer, text.source_tokens)
+    if keys.has("kv_lora_rank"):
+        return latent(text, layer, window or 0)
+    shared = keys.count("num_kv_shared_layers") or 0
+    return grouped(text, layer, kind, window or 0, shared=shared > 0 and layer >= text.layers - shared)
 
 
 def _norms(text: Text, layer: int) -> Iterator[Tensor]:

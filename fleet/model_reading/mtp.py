@@ -9,7 +9,13 @@ from fleet.model_reading.layers import decoder_tensors
 from fleet.model_reading.text import Text
 from fleet.tensors import Part, Split, Tensor
 
-BLOCKS = {"attention": ("full", "none"), "moe": ("mlp", "sparse"), "mlp": ("mlp", "dense"), "mamba": ("mamba", "none")}
+BLOCKS = {
+    "attention": ("full", "none"),
+    "full_attention": ("full", "none"),
+    "moe": ("mlp", "sparse"),
+    "mlp": ("mlp", "dense"),
+    "mamba": ("mamba", "none"),
+}
 """The blocks of ``mtp_layers_block_type``."""
 
 

@@ -55,10 +55,14 @@ def kimi_delta(text: Text, layer: int) -> Piece:
     dim = section.size("linear_head_dim") or section.need("head_dim")
     kernel = section.size("conv_kernel") or section.size("short_conv_kernel_size") or 4
     wide, at = heads * dim, text.module(layer, "self_attn")
+    whole = text.family.state_gates_are_whole
     tensors = [
         *_matrices(at, text.hidden, tuple((name, wide) for name in ("q_proj", "k_proj", "v_proj"))),
-        *_matrices(at, text.hidden, (("f_a_proj", dim), ("g_a_proj", dim), ("b_proj", heads))),
-        *_matrices(at, dim, (("f_b_proj", wide), ("g_b_proj", wide))),
+        *_matrices(
+            at, text.hidden, (("f_proj", wide), ("g_proj", wide)) if whole else (("f_a_proj", dim), ("g_a_proj", dim))
+        ),
+        *_matrices(at, text.hidden, (("b_proj", heads),)),
+        *_matrices(at, dim, () if whole else (("f_b_proj", wide), ("g_b_proj", wide))),
         _small(at, 3 * wide * kernel + wide + heads + dim),
         *linear(f"{at}.o_proj", text.hidden, wide, Part.STATE, Split.INPUT),
     ]
@@ -93,7 +97,7 @@ def mamba2(text: Text, layer: int) -> Piece:
     inner = heads * dim if dim else wide
     groups, states = keys.size("n_groups", 1) or 1, keys.need("ssm_state_size")
     kernel, mixed = keys.size("conv_kernel", 4) or 4, inner + 2 * groups * states
-    at = text.module(layer, "mixer" if text.family.mamba_kind == "nemotron" else "mamba")
+    at = text.module(layer, "mamba")
     tensors = [
         *linear(f"{at}.in_proj", inner + mixed + heads, hidden, Part.STATE, Split.OUTPUT),
         _small(at, mixed * (kernel + 1) + 3 * heads + inner),

@@ -18,6 +18,8 @@ class Text:
     """The path of the language model in the checkpoint."""
     hidden: int
     layers: int
+    source_tokens: int | None = None
+    """Positions that cross-attention looks at: an encoder's, or those of all image tiles."""
 
     def module(self, layer: int, name: str) -> str:
         """The path of a module of a layer."""

@@ -8,15 +8,19 @@ from fleet.model_reading.text import Text
 from fleet.tensors import Part, Split, Tensor
 
 
-def vocabulary(text: Text, outer: Keys) -> Iterator[Tensor]:
+def vocabulary(text: Text, outer: Keys, *, has_head: bool) -> Iterator[Tensor]:
     """What stands before and after the layers."""
     rows = text.keys.need("vocab_size")
-    yield Tensor(f"{text.root}.embed_tokens", rows, text.hidden, Part.EMBEDDING, Split.VOCABULARY, is_linear=False)
-    if not is_tied(text, outer):
+    all_rows = rows + text.family.extra_embeddings
+    yield Tensor(f"{text.root}.embed_tokens", all_rows, text.hidden, Part.EMBEDDING, Split.VOCABULARY, is_linear=False)
+    if has_head and not is_tied(text, outer):
         yield Tensor("lm_head", rows, text.hidden, Part.LM_HEAD, Split.VOCABULARY)
     if text.family.positions is not None:
         count = text.keys.need("max_position_embeddings") + text.family.positions
         yield Tensor(f"{text.root}.embed_positions", count, text.hidden, Part.EMBEDDING, Split.NONE, is_linear=False)
+    if text.family.token_types:
+        yield vector(f"{text.root}.token_type_embeddings", 2 * text.hidden, Part.EMBEDDING)
+        yield from linear(f"{text.root}.pooler", text.hidden, text.hidden, Part.DENSE_FFN, Split.NONE, bias=True)
     yield from norms(f"{text.root}.norm", text.hidden, 1, bias=text.family.norm_bias)
     yield from _per_layer(text)
 
