@@ -1,20 +1,22 @@
-"""Which choice for each deployment: all combinations where they are few, else the best next step and then moves.
+"""Which choice for each deployment: all combinations where they are few, else good starts improved by moves.
 
 A choice is an option of a deployment on a pool. Scores are compared left to right: deployments left out, nodes whose
 price isn't known, dollars an hour, nodes, ranks of the options.
 """
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from fleet.node_pools import NodePool
-from fleet.pool_filling import Load, fill
+from fleet.pool_filling import Load, fill, nodes_of_load
 
 EXHAUSTIVE_COMBINATIONS = 2_000
 MOVES = 8
 """Rounds in which every deployment may move once."""
 Score = tuple[int, int, float, int, int]
+_WORST: Score = (sys.maxsize, 0, 0.0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,12 @@ def search(
 ) -> Searched:
     """The best choice for every deployment; ``node_prices`` are dollars an hour of one node of each pool."""
     scale = _Scale(pools, node_prices)
-    stepped = _moved(_stepped(choices, scale), choices, scale)
+    starts = (_stepped(choices, scale), _stepped([_cheapest(some, scale) for some in choices], scale))
+    moved = [_moved(start, choices, scale) for start in starts]
+    good = min(moved, key=lambda chosen: scale.score(chosen) or _WORST)
     if prod(len(some) + 1 for some in choices) > EXHAUSTIVE_COMBINATIONS:
-        return Searched(stepped, False)
-    every = _Every(choices, scale, stepped, scale.score(stepped))
+        return Searched(good, False)
+    every = _Every(choices, scale, good, scale.score(good))
     every.run(())
     return Searched(every.best, True)
 
@@ -89,6 +93,16 @@ def _stepped(choices: Sequence[tuple[Choice, ...]], scale: _Scale) -> Chosen:
     for index in sorted(range(len(choices)), key=lambda at: (len(choices[at]), -_gpus(choices[at]), at)):
         chosen[index] = _best_of(index, choices[index], chosen, scale)
     return tuple(chosen)
+
+
+def _cheapest(some: tuple[Choice, ...], scale: _Scale) -> tuple[Choice, ...]:
+    """The one choice whose part of a node costs least, as if others filled the rest; none where there is none."""
+
+    def cost(choice: Choice) -> tuple[bool, float, int]:
+        price = scale.node_prices[choice.pool]
+        return price is None, (price or 0.0) * nodes_of_load(scale.pools[choice.pool], choice.load), choice.option
+
+    return (min(some, key=cost),) if some else ()
 
 
 def _moved(chosen: Chosen, choices: Sequence[tuple[Choice, ...]], scale: _Scale) -> Chosen:

@@ -77,6 +77,15 @@ def fill(pool: NodePool, loads: Iterable[Load]) -> Filling:
     return Filling(_nodes_of(packing, pool.instance.gpus), packing)
 
 
+def nodes_of_load(pool: NodePool, load: Load) -> float:
+    """The part of the pool's nodes that a load takes by its GPUs, or by its memory where they are shared."""
+    share = float(load.gpus)
+    if pool.sharing is not SharingWay.EXCLUSIVE:
+        capacity_bytes = pool.share(context_bytes=0).capacity_bytes
+        share = (load.memory_bytes + context_bytes()) / capacity_bytes if capacity_bytes else 1.0
+    return share * load.replicas / pool.instance.gpus
+
+
 def packing_item(load: Load) -> PackingItem:
     """The load as something to be packed onto GPUs."""
     return PackingItem(load.deployment, load.memory_bytes, load.replicas, load.needs_hardware_isolation)

@@ -197,6 +197,13 @@ def test_many_deployments_are_planned_without_looking_at_every_combination():
     assert all(item.pool.name == "b" for item in found.placed)
 
 
+def test_a_large_node_is_opened_where_many_together_pay_for_it():
+    options = (on("p5.48xlarge", 1), on("g6.12xlarge", 16))
+    found = plan([Deployment(f"d{n:02}", options) for n in range(40)], [pool("a"), pool("b", "g6.12xlarge")])
+    assert not found.is_exhaustive
+    assert found.usd_per_hour == 5 * 100.0
+
+
 def test_the_cheapest_known_price_wins_and_an_unknown_one_comes_last():
     options = (on("p6-b200.48xlarge", 4), on("p5.48xlarge", 4), on("g6.12xlarge", 4))
     pools = [pool("b200", "p6-b200.48xlarge"), pool("h100"), pool("l4", "g6.12xlarge")]
