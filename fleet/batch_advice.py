@@ -36,9 +36,13 @@ def batch_settings(figures: ModelFigures, wish: PlanWish, gpu: GpuModel, memory:
     sequences = wish.max_num_seqs or min(memory.settings.max_num_seqs, max(wanted, min(held, 4 * wanted)))
     return (
         Setting("max_model_len", context, "the wished context: a longer one takes cache that nobody uses"),
-        Setting("max_num_seqs", sequences, f"the cache holds {held} sequences of {context} tokens per rank; {wanted} wished"),
+        Setting(
+            "max_num_seqs", sequences, f"the cache holds {held} sequences of {context} tokens per rank; {wanted} wished"
+        ),
         _batched_tokens(wish, memory),
-        Setting("block_size", BLOCK_TOKENS.get(wish.engine, 16), "the engine's default: whole blocks are shared and evicted"),
+        Setting(
+            "block_size", BLOCK_TOKENS.get(wish.engine, 16), "the engine's default: whole blocks are shared and evicted"
+        ),
         _kv_dtype(figures, wish, gpu, memory),
         _graph_sizes(wish, sequences),
         _chunked_prefill(wish),
@@ -60,7 +64,7 @@ def moe_advice(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, gpu: G
         "data_parallel_attention": plan.data > 1,
         "attention_reason": _attention_reason(figures, plan, wish),
         "residency": "resident",
-        "residency_reason": "all experts stay in GPU memory: with a batch of 32 nearly every expert is needed each step",
+        "residency_reason": "all experts stay in GPU memory: a full batch wakes nearly every expert in each step",
         "all_to_all_bytes_per_token": sent,
         "batches": batch_curve(figures, plan, gpu, wish.context_of(figures.model)),
     }
@@ -119,13 +123,15 @@ def all_to_all_bytes(hidden: int, experts: Experts, plan: ParallelPlan) -> int:
 
 def _split_reason(experts: Experts, plan: ParallelPlan, wish: PlanWish) -> str:
     if plan.expert > 1:
-        return f"whole experts on {plan.expert} ranks: no expert is cut, and a batch of {wish.concurrency} is spread over them"
+        return (
+            f"whole experts on {plan.expert} ranks: no expert is cut; {wish.concurrency} tokens a step spread over them"
+        )
     if plan.stage_ranks == 1:
         return "one GPU holds all experts"
     busy = active_share(experts, wish.concurrency)
     return (
         f"each expert is cut over {plan.stage_ranks} ranks: at {wish.concurrency} tokens a step {busy:.0%} of the "
-        "experts work, so whole experts per rank would leave ranks waiting; change to expert parallelism for large batches"
+        "experts work, so whole experts per rank would leave ranks waiting; large batches are better with them"
     )
 
 
@@ -135,7 +141,8 @@ def _attention_reason(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish)
     if plan.data > 1:
         return f"the latent cache is kept once per rank: {plan.data} ranks with their own sequences and no copy"
     if plan.tensor > 1:
-        return f"tensor parallelism keeps {plan.tensor} copies of the latent cache; data-parallel attention keeps one per sequence"
+        copies = f"tensor parallelism keeps {plan.tensor} copies of the latent cache"
+        return f"{copies}; data-parallel attention keeps one per sequence"
     return "one GPU: nothing is copied"
 
 
@@ -143,7 +150,11 @@ def _batched_tokens(wish: PlanWish, memory: Memory) -> Setting:
     tokens = memory.settings.max_num_batched_tokens
     if wish.max_num_batched_tokens is not None:
         return Setting("max_num_batched_tokens", tokens, "as asked")
-    return Setting("max_num_batched_tokens", tokens, "the engine's default on this GPU: the prefill chunk, bounds the inter-token time")
+    return Setting(
+        "max_num_batched_tokens",
+        tokens,
+        "the engine's default on this GPU: the prefill chunk, bounds the inter-token time",
+    )
 
 
 def _kv_dtype(figures: ModelFigures, wish: PlanWish, gpu: GpuModel, memory: Memory) -> Setting:
@@ -151,7 +162,9 @@ def _kv_dtype(figures: ModelFigures, wish: PlanWish, gpu: GpuModel, memory: Memo
     if wish.kv_dtype != "auto":
         return Setting("kv_cache_dtype", wish.kv_dtype, "as asked")
     if native and not memory.holds_wish:
-        return Setting("kv_cache_dtype", "fp8", "the cache is too small for the wish in bf16; fp8 halves it, check quality")
+        return Setting(
+            "kv_cache_dtype", "fp8", "the cache is too small for the wish in bf16; fp8 halves it, check quality"
+        )
     return Setting("kv_cache_dtype", "auto", "the cache is large enough for the wish")
 
 
@@ -165,14 +178,18 @@ def _graph_sizes(wish: PlanWish, sequences: int) -> Setting:
 def _chunked_prefill(wish: PlanWish) -> Setting:
     prompt = wish.input_tokens or wish.context_tokens or 0
     if prompt > LONG_PROMPT_TOKENS:
-        return Setting("enable_chunked_prefill", True, f"prompts of {prompt} tokens would stop decoding for a whole step")
+        return Setting(
+            "enable_chunked_prefill", True, f"prompts of {prompt} tokens would stop decoding for a whole step"
+        )
     return Setting("enable_chunked_prefill", True, "the default: prefill and decode share each step")
 
 
 def _speculation(figures: ModelFigures, wish: PlanWish) -> Setting:
     has_mtp = any(tensor.part.value == "mtp" for tensor in figures.model.tensors)
     if wish.concurrency > 16:
-        return Setting("speculative", "none", f"{wish.concurrency} sequences already fill the step; drafts would cost throughput")
+        return Setting(
+            "speculative", "none", f"{wish.concurrency} sequences already fill the step; drafts would cost throughput"
+        )
     if wish.draft is not None:
         return Setting("speculative", "draft", "a draft model was given and few sequences are in flight")
     if has_mtp:

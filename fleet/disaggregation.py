@@ -1,7 +1,7 @@
 """Prefill and decode in separate pools: when that is proposed, in which ratio, and else why not."""
 
+import math
 from dataclasses import dataclass
-from fractions import Fraction
 
 from packaging.version import Version
 
@@ -20,6 +20,7 @@ DECODE_SHARE_OF_BANDWIDTH = 0.8
 FIRST_VERSIONS = {"vllm": "0.18.0", "sglang": "0.4.10.post2"}
 """The first known version with disaggregation: --kv-transfer-config, --disaggregation-mode."""
 MAX_POOL = 8
+_POOLS = tuple((one, other) for one in range(1, MAX_POOL + 1) for other in range(1, MAX_POOL + 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,15 @@ def disaggregation(
         return Disaggregation(proposed=False, reason=refusal)
     seconds = _seconds(figures, plan, gpu, wish, parameters_active)
     if seconds is None:
-        return Disaggregation(False, "the rates of the GPU or the size of the model are not known: no ratio can be given")
+        return Disaggregation(
+            False, "the rates of the GPU or the size of the model are not known: no ratio can be given"
+        )
     prefill, decode = pool_ratio(*seconds)
     prompt = wish.input_tokens or 0
     return Disaggregation(
         proposed=True,
         reason=(
-            f"prompts of {prompt} tokens take {seconds[0]:.2f} s of prefill, decode of {wish.output_tokens or 0} tokens "
+            f"prompts of {prompt} tokens take {seconds[0]:.2f} s, {wish.output_tokens or 0} tokens of decode "
             f"{seconds[1]:.2f} s of a shared step: {prefill} prefill to {decode} decode replicas of {plan}"
         ),
         prefill_replicas=prefill,
@@ -67,22 +70,20 @@ def disaggregation(
 
 
 def pool_ratio(prefill_seconds: float, decode_seconds: float) -> tuple[int, int]:
-    """The smallest whole pools in the ratio of the work of one request."""
+    """The pools of up to eight replicas whose ratio is nearest to that of the work of one request."""
     if prefill_seconds <= 0 or decode_seconds <= 0:
         return 1, 1
-    ratio = Fraction(prefill_seconds / decode_seconds).limit_denominator(MAX_POOL)
-    if ratio.numerator == 0:
-        return 1, MAX_POOL
-    if ratio.numerator > MAX_POOL:
-        return MAX_POOL, 1
-    return ratio.numerator, ratio.denominator
+    wanted = math.log(prefill_seconds) - math.log(decode_seconds)
+    return min(_POOLS, key=lambda pools: (abs(math.log(pools[0] / pools[1]) - wanted), sum(pools)))
 
 
 def _refusal(wish: PlanWish) -> str | None:
     if not wish.disaggregation:
         return "not wished for"
     if (wish.input_tokens or 0) < LONG_PROMPT_TOKENS:
-        asked = "no length of prompts was given" if wish.input_tokens is None else f"prompts of {wish.input_tokens} tokens"
+        asked = (
+            "no length of prompts was given" if wish.input_tokens is None else f"prompts of {wish.input_tokens} tokens"
+        )
         return f"{asked}: below {LONG_PROMPT_TOKENS} tokens chunked prefill costs less than moving the cache"
     if DISAGGREGATION in wish.closed_paths:
         return f"the code path '{DISAGGREGATION}' of {wish.engine} {wish.engine_version or ''} is closed by advisories"

@@ -80,16 +80,19 @@ def pays_off(kv_tokens: int, tier: int, working_set: int | None) -> tuple[bool, 
     blocks, with_tier = kv_tokens // BLOCK_TOKENS, (kv_tokens + tier) // BLOCK_TOKENS
     if with_tier <= USELESS_BLOCKS:
         return False, (
-            f"{blocks} blocks of {BLOCK_TOKENS} tokens on the GPU and {with_tier} with the tier: at {USELESS_BLOCKS} blocks "
-            "per replica nothing helps, neither routing nor offload (hit ratio at most 0.08)"
+            f"{blocks} blocks of {BLOCK_TOKENS} tokens on the GPU and {with_tier} with the tier: at {USELESS_BLOCKS} "
+            "blocks per replica nothing helps, neither routing nor offload (hit ratio at most 0.08)"
         )
     if working_set is None:
         return blocks < SMALL_BLOCKS, (
-            f"{blocks} blocks on the GPU, {with_tier} with the tier; the working set is not known: below {SMALL_BLOCKS} "
-            "blocks per replica a tier is worth trying where prompts share prefixes"
+            f"{blocks} blocks on the GPU, {with_tier} with the tier; the working set is not known: below "
+            f"{SMALL_BLOCKS} blocks per replica a tier is worth trying where prompts share prefixes"
         )
     if working_set <= kv_tokens:
-        return False, f"the working set of {working_set} tokens fits the GPU's cache of {kv_tokens}: a tier would stay empty"
+        return (
+            False,
+            f"the working set of {working_set} tokens fits the GPU's cache of {kv_tokens}: a tier would stay empty",
+        )
     share = min(1.0, (kv_tokens + tier) / working_set)
     return True, (
         f"the working set of {working_set} tokens is larger than the GPU's cache of {kv_tokens}; with the tier "

@@ -113,9 +113,7 @@ def rank_memory(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: 
         return sequence
     settings = settings_of(wish, gpu, visible, plan)
     beside = wish.lora or wish.draft or wish.neighbours or wish.encoder_cache_tokens
-    extras = (
-        extras_of(figures.model, plan, wish, visible=visible, context_tokens=context) if beside else NO_EXTRAS
-    )
+    extras = extras_of(figures.model, plan, wish, visible=visible, context_tokens=context) if beside else NO_EXTRAS
     return _identity(figures, plan, wish, _Terms(visible, weights, sequence, context, settings, extras))
 
 

@@ -95,8 +95,7 @@ class PlanAnswer:
             **self.advice,
             **self.speed,
         }
-        plain: dict[str, Any] = to_plain(document)
-        return plain
+        return {key: to_plain(value) for key, value in document.items()}
 
     def _hardware(self) -> dict[str, Any]:
         return {
@@ -130,7 +129,7 @@ def parallel_document(plan: ParallelPlan, nodes: int | None = None) -> dict[str,
     return shown if nodes is None else {**shown, "nodes": nodes}
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> object:
     """Plain JSON values: dataclasses become objects, infinite and undefined numbers become null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {key: to_plain(item) for key, item in asdict(value).items()}

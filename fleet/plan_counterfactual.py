@@ -102,7 +102,7 @@ def _more_gpus(
     if field.domain == 1 and wish.mig_profile:
         return
     open_wish = _without_plan(wish)
-    wider = Field(gpus=max(field.gpus, miss.plan.gpus, field.node) * 2, node=field.node, domain=field.domain)
+    wider = replace(field, gpus=max(field.gpus, miss.plan.gpus, field.node) * 2)
     found = smallest(figures, gpu, open_wish, wider)
     if found is not None:
         message = f"fits on {found.plan.gpus} GPUs as {found.plan}"
@@ -117,6 +117,4 @@ def _fits(model: Model, gpu: GpuModel, wish: PlanWish, field: Field, miss: Judge
 
 
 def _without_plan(wish: PlanWish) -> PlanWish:
-    return replace(
-        wish, tensor=None, pipeline=None, expert=None, data=None, context_parallel=None, gpus=None
-    )
+    return replace(wish, tensor=None, pipeline=None, expert=None, data=None, context_parallel=None, gpus=None)

@@ -11,7 +11,7 @@ from fleet.model import LatentAttention, LinearState, Missing, Model, UnknownAtt
 from fleet.parallel_plan import ParallelPlan
 from fleet.quantization import Encoding
 from fleet.tensors import Part, Split, Tensor
-from fleet.weights import encoding_of, weights_bytes_of_rank
+from fleet.weights import bytes_by_part, encoding_of, weights_bytes_of_rank
 
 Figure = TypeVar("Figure")
 REMEMBERED_MODELS = 64
@@ -70,47 +70,43 @@ class ModelFigures:
     @cached_property
     def has_sparse_attention(self) -> bool:
         """Whether an indexer chooses the tokens that are attended to (DSA)."""
-        return any(
-            isinstance(item, LatentAttention) and item.indexer_dim is not None for item in self.model.attentions
-        )
+        return any(isinstance(item, LatentAttention) and item.indexer_dim is not None for item in self.model.attentions)
+
+    @cached_property
+    def _encoded(self) -> tuple[tuple[Tensor, Encoding], ...]:
+        """Linear tensors that are loaded in any case, with their encodings; alike ones of other layers once."""
+        known: dict[tuple[object, ...], tuple[Tensor, Encoding]] = {}
+        for tensor in self.model.all_tensors:
+            if tensor.is_linear and tensor.part is not Part.MTP:
+                encoding = encoding_of(tensor, self.model, self.quantization)
+                shape = (tensor.part, tensor.split, tensor.out_features, tensor.in_features, encoding.name)
+                known.setdefault(shape, (tensor, encoding))
+        return tuple(known.values())
 
     @cached_property
     def encodings(self) -> dict[str, Encoding]:
         """The encodings of its linear layers, by name."""
-        tensors = {(t.part, t.module): t for t in self.model.all_tensors if t.is_linear}
-        found = (encoding_of(tensor, self.model, self.quantization) for tensor in tensors.values())
-        return {encoding.name: encoding for encoding in found}
+        return {encoding.name: encoding for _, encoding in self._encoded}
 
     @cached_property
     def divided(self) -> tuple[DividedMatrix, ...]:
         """The distinct matrices whose rows tensor parallelism divides, experts apart."""
-        return tuple(
-            sorted(
-                {
-                    DividedMatrix(tensor.part, tensor.in_features, encoding_of(tensor, self.model, self.quantization).name)
-                    for tensor in self.model.all_tensors
-                    if tensor.split is Split.INPUT and tensor.is_linear and tensor.part is not Part.MTP
-                }
-            )
-        )
-
-    @cached_property
-    def expert_tensors(self) -> tuple[Tensor, ...]:
-        """The tensors of the routed experts."""
-        return tuple(tensor for tensor in self.model.all_tensors if tensor.part is Part.EXPERTS)
+        found = {
+            DividedMatrix(tensor.part, tensor.in_features, encoding.name)
+            for tensor, encoding in self._encoded
+            if tensor.split is Split.INPUT
+        }
+        return tuple(sorted(found))
 
     @cached_property
     def expert_encoding(self) -> Encoding | None:
         """How the routed experts are stored, or ``None`` without experts."""
-        tensors = self.expert_tensors
-        return encoding_of(tensors[0], self.model, self.quantization) if tensors else None
+        return next((encoding for tensor, encoding in self._encoded if tensor.part is Part.EXPERTS), None)
 
     @cached_property
     def expert_bytes(self) -> int:
         """Bytes of all routed experts."""
-        return sum(
-            encoding_of(tensor, self.model, self.quantization).bytes_of(tensor) for tensor in self.expert_tensors
-        )
+        return bytes_by_part(self.model, self.quantization).get(Part.EXPERTS, 0)
 
     @cached_property
     def dense_width(self) -> int:
@@ -135,9 +131,7 @@ class ModelFigures:
     def token_bytes(self, plan: ParallelPlan) -> int | Missing:
         """KV cache of one token in the layers that keep every token, on the fullest GPU in bytes."""
         key = (plan.tensor, plan.pipeline, plan.context)
-        return _remembered(
-            self._tokens, key, lambda: kv_bytes_per_token_of_rank(self.model, plan, self.kv_dtype)
-        )
+        return _remembered(self._tokens, key, lambda: kv_bytes_per_token_of_rank(self.model, plan, self.kv_dtype))
 
     def _weights(self, plan: ParallelPlan, with_mtp: bool) -> int | Missing:
         stored = weights_bytes_of_rank(self.model, plan, self.quantization, with_mtp=with_mtp)

@@ -81,7 +81,7 @@ def memory_reasons(
     elif memory.needed_free > memory.free:
         message = (
             f"{figures.model.id} on {where} ({plan}): dies in graph capture: {_gib(memory.free)} GiB stay free at "
-            f"utilisation {memory.settings.utilization:.2f}, {_gib(memory.needed_free)} GiB are needed outside the budget"
+            f"utilisation {memory.settings.utilization:.2f}, {_gib(memory.needed_free)} GiB are needed outside of it"
         )
         yield Reason("memory", message, evidence)
 

@@ -1,13 +1,16 @@
 """Enumerates parallel plans over some GPUs and finds the smallest that fits.
 
-Tensor parallelism stays inside the domain of fast links (NVLink, else the node); pipeline parallelism goes across.
+What is proposed is what people would start: 1, 2, 4, ... GPUs of a node, a whole node, or whole nodes. Tensor
+parallelism stays inside the domain of fast links (NVLink, else the node); pipeline parallelism goes across nodes, and
+inside one only where its GPUs have no NVLink; experts with data-parallel attention may go across as well. A dense model
+is not copied by data parallelism: replicas do the same. Any other plan is judged when it is given.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from fleet.constraints.engine_limits import ENGINES, TENSOR_ONLY
+from fleet.constraints.engine_limits import ENGINES, TENSOR_ONLY, EngineParallelism
 from fleet.hardware import GpuModel, SharingMode, node_gpus, tensor_domain
 from fleet.memory import visible_bytes
 from fleet.model import Missing
@@ -33,15 +36,24 @@ class Field:
     node: int
     domain: int
     """GPUs that tensor parallelism may span."""
+    has_nvlink: bool = True
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Numbers of GPUs for which plans are proposed, ascending; those of a smaller offer are among them."""
+        parts = {1 << power for power in range(self.node.bit_length()) if 1 << power <= self.node}
+        nodes = range(self.node, self.gpus + 1, self.node)
+        return tuple(sorted(size for size in {*parts, *nodes} if size <= self.gpus))
 
 
 def field_of(gpu: GpuModel, wish: PlanWish, node: int | None = None) -> Field:
     """The GPUs that the wish offers; without a number, up to four nodes."""
     size = node or node_gpus(gpu.name)
+    linked = bool(gpu.nvlink_gb_per_second)
     if wish.sharing is SharingMode.MIG or wish.mig_profile:
-        return Field(gpus=1, node=size, domain=1)
-    domain = max(size, tensor_domain(gpu.name)) if node is None else size
-    return Field(gpus=wish.gpus or size * NODES_WHEN_OPEN, node=size, domain=max(domain, 1))
+        return Field(gpus=1, node=size, domain=1, has_nvlink=linked)
+    domain = size if node else max(size, tensor_domain(gpu.name))
+    return Field(gpus=wish.gpus or size * NODES_WHEN_OPEN, node=size, domain=domain, has_nvlink=linked)
 
 
 def enumerate_plans(figures: ModelFigures, wish: PlanWish, gpus: int, field: Field) -> tuple[ParallelPlan, ...]:
@@ -55,7 +67,10 @@ def enumerate_plans(figures: ModelFigures, wish: PlanWish, gpus: int, field: Fie
 
 def search(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Iterator[Judged]:
     """Every candidate, judged, from the fewest GPUs up; counts that can't hold the weights are left out."""
-    for gpus in range(least_gpus(figures, gpu, wish, field), field.gpus + 1):
+    least = least_gpus(figures, gpu, wish, field)
+    for gpus in field.counts:
+        if gpus < least:
+            continue
         for plan in enumerate_plans(figures, wish, gpus, field):
             yield judge(figures, plan, gpu, wish)
 
@@ -75,34 +90,36 @@ def least_gpus(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Fiel
     return max(1, min(field.gpus, int(whole * padding_aside / visible)))
 
 
-def fewest_per_count(candidates: Iterator[Judged]) -> dict[int, Judged]:
-    """The first fitting plan for each number of GPUs."""
-    found: dict[int, Judged] = {}
-    for item in candidates:
-        if item.fits == "yes":
-            found.setdefault(item.plan.gpus, item)
-    return found
-
-
 @lru_cache(maxsize=4096)
 def _plans(gpus: int, engine: str, is_moe: bool, long: bool, field: Field) -> tuple[ParallelPlan, ...]:
     known = ENGINES.get(engine, TENSOR_ONLY)
-    found = []
-    for pipeline in _divisors(gpus) if known.pipeline else (1,):
+    found: list[ParallelPlan] = []
+    for pipeline in _stage_counts(gpus, field) if known.pipeline else (1,):
         for context in (1, 2, 4) if long and known.context else (1,):
             stage, rest = divmod(gpus // pipeline, context)
             if rest == 0 and stage:
-                found += _stages(stage, pipeline, context, is_moe and known.expert, known.data)
+                found += _stages(stage, pipeline, context, known, is_moe=is_moe)
     fitting = (plan for plan in found if plan.gpus == gpus and plan.tensor <= field.domain)
     return tuple(sorted(fitting, key=lambda plan: _order(plan, field)))
 
 
-def _stages(stage: int, pipeline: int, context: int, experts: bool, data: bool) -> Iterator[ParallelPlan]:
-    for ranks in _divisors(stage) if data else (1,):
-        flat = ParallelPlan(stage // ranks, pipeline, ranks, 0, context)
-        yield flat
-        if experts and stage * context > 1:
-            yield ParallelPlan(stage // ranks, pipeline, ranks, stage * context, context)
+def _stage_counts(gpus: int, field: Field) -> tuple[int, ...]:
+    """Pipeline stages: one for each node or one for all; inside a node without NVLink any number that divides."""
+    if gpus <= field.node:
+        return (1,) if field.has_nvlink else _divisors(gpus)
+    nodes = gpus // field.node
+    inside = (1,) if field.has_nvlink else _divisors(field.node)
+    return tuple(sorted({1, *(nodes * stages for stages in inside)}))
+
+
+def _stages(
+    stage: int, pipeline: int, context: int, known: EngineParallelism, *, is_moe: bool
+) -> Iterator[ParallelPlan]:
+    yield ParallelPlan(stage, pipeline, 1, 0, context)
+    if not is_moe or not known.expert or stage * context == 1:
+        return
+    for ranks in _divisors(stage) if known.data else (1,):
+        yield ParallelPlan(stage // ranks, pipeline, ranks, stage * context, context)
 
 
 def _order(plan: ParallelPlan, field: Field) -> tuple[int, ...]:

@@ -1,10 +1,8 @@
 """The planner: does a model fit, how is it split, what does it hold, and why not otherwise.
 
-``plan(model, wish)`` judges exactly the given plan, or proposes the one that takes the fewest GPUs. Pure: prices are
-passed in, and speed, cold start and cost come from a function that the caller gives.
+``plan(model, wish)`` judges exactly the given plan, or proposes the one that takes the fewest GPUs.
 """
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -23,22 +21,15 @@ from fleet.plan_counterfactual import counterfactuals, largest_context
 from fleet.plan_figures import ModelFigures, figures_of
 from fleet.plan_judgement import Judged, judge
 from fleet.plan_search import Field, enumerate_plans, field_of, smallest
+from fleet.plan_speed import SpeedWish, speed_document
 from fleet.plan_wish import PlanWish, Reason, WishError
 from fleet.weights import parameters_active, parameters_total, weights_bytes_total
 
 DEFAULT_GPU = "H100"
 MAX_ALTERNATIVES = 8
-NO_SPEED: Mapping[str, Any] = {
-    "latency": None,
-    "throughput_tokens_per_second": None,
-    "cold_start_seconds": None,
-    "cost": None,
-}
-Speed = Callable[[Model, ParallelPlan, GpuModel, PlanWish, int], Mapping[str, Any]]
-"""Model, plan, GPU, wish and nodes -> the four keys of `NO_SPEED`."""
 
 
-def plan(model: Model, wish: PlanWish, *, speed: Speed | None = None) -> PlanAnswer:
+def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> PlanAnswer:
     """The answer to a wish; raises `WishError` or `fleet.hardware.UnknownHardware` for one that can't be read."""
     gpu, field, wish = _hardware(wish)
     figures = figures_of(model, wish.quantization, wish.kv_dtype)
@@ -66,7 +57,7 @@ def plan(model: Model, wish: PlanWish, *, speed: Speed | None = None) -> PlanAns
         counterfactuals=counterfactuals(figures, gpu, wish, field, chosen) if fits == "no" else (),
         notes=_notes(figures, gpu, wish, chosen, nodes),
         advice=_advice(figures, gpu, wish, chosen.plan, memory, size),
-        speed=NO_SPEED if speed is None else {**NO_SPEED, **speed(model, chosen.plan, gpu, wish, nodes)},
+        speed=speed_document(model, chosen.plan, gpu, wish, nodes, speed or SpeedWish()),
     )
 
 
@@ -117,9 +108,7 @@ def _proposed(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field
 
 def _nearest(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Judged:
     judged = [
-        judge(figures, item, gpu, wish)
-        for gpus in {field.gpus, min(field.gpus, field.node)}
-        for item in enumerate_plans(figures, wish, gpus, field)
+        judge(figures, item, gpu, wish) for gpus in field.counts for item in enumerate_plans(figures, wish, gpus, field)
     ]
     return min(judged, key=lambda item: (item.fits == "no", len(item.forbidden), item.shortage, item.plan.gpus))
 
@@ -149,8 +138,7 @@ def _alternatives(
 
 
 def _counts(field: Field, chosen: int) -> tuple[int, ...]:
-    sizes = {chosen, 2 * chosen, 4 * chosen, field.node}
-    return tuple(sorted(size for size in sizes if chosen <= size <= field.gpus))
+    return tuple(size for size in field.counts if size >= chosen)[:4]
 
 
 def _alternative(memory: Memory, item: ParallelPlan, field: Field) -> Alternative:
@@ -159,9 +147,7 @@ def _alternative(memory: Memory, item: ParallelPlan, field: Field) -> Alternativ
     return Alternative(item, memory.sequences, memory.kv_tokens, where)
 
 
-def _notes(
-    figures: ModelFigures, gpu: GpuModel, wish: PlanWish, chosen: Judged, nodes: int
-) -> tuple[str, ...]:
+def _notes(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, chosen: Judged, nodes: int) -> tuple[str, ...]:
     constants = constants_for(wish.engine, wish.engine_version)
     notes = [constants.note] if constants.note else []
     notes.append(f"memory constants: {constants.constants.source}")
@@ -171,6 +157,10 @@ def _notes(
         notes.append(f"{figures.model.architecture} is not known: read as a plain transformer, all keys were present")
     if not wish.has_context:
         notes.append(f"no context was given: {wish.context_of(figures.model)} tokens are taken")
+    if not wish.is_explicit and wish.gpus and wish.gpus not in field_of(gpu, wish).counts:
+        notes.append(
+            f"plans over {wish.gpus} GPUs are not proposed (parts of a node, or whole nodes); give sizes to judge one"
+        )
     if gpu.visible_memory_gib is None:
         notes.append(f"the memory of {gpu.name} is what the cloud reports; what CUDA sees was not measured")
     return tuple(notes)

@@ -9,7 +9,7 @@ from fleet.hardware import GpuModel, SharingMode
 from fleet.model import Model
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import ModelFigures, figures_of
-from fleet.plan_wish import Reason
+from fleet.plan_wish import EvidenceValue, Reason
 
 __all__ = ["arithmetic", "context_length", "violations"]
 
@@ -49,17 +49,19 @@ def context_length(model: Model, context_tokens: int) -> tuple[Reason, ...]:
     limit = model.max_context_tokens
     if limit is None or context_tokens <= limit:
         return ()
-    message = f"a context of {context_tokens} tokens is above the model's own {limit}; engines refuse it without a rope override"
+    message = f"a context of {context_tokens} tokens is above the model's own {limit}: refused without a rope override"
     return (Reason("context-length", message, {"context_tokens": context_tokens, "max_context_tokens": limit}),)
 
 
 def _sharing(plan: ParallelPlan, sharing: SharingMode) -> Iterator[Reason]:
     if sharing is SharingMode.EXCLUSIVE or plan.gpus == 1:
         return
-    evidence = {"gpus": plan.gpus, "sharing": sharing.value}
+    evidence: dict[str, EvidenceValue] = {"gpus": plan.gpus, "sharing": sharing.value}
     if sharing is SharingMode.MIG:
         message = f"{plan} spans {plan.gpus} MIG instances, which have no peer-to-peer link: one instance, one rank"
         yield Reason("mig", message, evidence)
     else:
-        message = f"{plan} spans {plan.gpus} GPUs shared by {sharing.value}: ranks would wait for each other's neighbours"
+        message = (
+            f"{plan} spans {plan.gpus} GPUs shared by {sharing.value}: ranks would wait for each other's neighbours"
+        )
         yield Reason("sharing", message, evidence)

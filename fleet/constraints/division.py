@@ -84,7 +84,9 @@ def _experts(figures: ModelFigures, plan: ParallelPlan) -> Iterator[Reason]:
     spread = plan.expert or 1
     if experts is None:
         if plan.expert > 1:
-            message = f"expert parallelism of {plan.expert} needs a mixture of experts; {figures.model.architecture} is none"
+            message = (
+                f"expert parallelism of {plan.expert} needs a mixture of experts; {figures.model.architecture} is none"
+            )
             yield Reason("experts-divisible", message, {"expert": plan.expert, "experts": 0})
         return
     if experts.count % spread:

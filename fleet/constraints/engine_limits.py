@@ -7,7 +7,7 @@ from packaging.version import Version
 
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import ModelFigures
-from fleet.plan_wish import Reason
+from fleet.plan_wish import EvidenceValue, Reason
 from fleet.versions import parse_public
 
 
@@ -39,14 +39,20 @@ def engine_limits(figures: ModelFigures, plan: ParallelPlan, engine: str, versio
     known = ENGINES.get(engine, TENSOR_ONLY)
     yield from _missing_kinds(plan, engine, known)
     if plan.pipeline > 1 and known.pipeline_from and _is_below(version, known.pipeline_from):
-        message = f"{engine} {version} has no pipeline parallelism; the first known version with it is {known.pipeline_from}"
+        message = (
+            f"{engine} {version} has no pipeline parallelism; the first known version with it is {known.pipeline_from}"
+        )
         yield Reason("engine-limit", message, {"engine": engine, "pipeline": plan.pipeline})
     if known.expert_over_all_ranks and plan.expert > 1 and plan.expert != plan.stage_ranks:
-        message = f"{engine} spreads experts over all {plan.stage_ranks} ranks of a stage or none, not over {plan.expert}"
-        evidence = {"engine": engine, "expert": plan.expert, "stage_ranks": plan.stage_ranks}
+        message = (
+            f"{engine} spreads experts over all {plan.stage_ranks} ranks of a stage or none, not over {plan.expert}"
+        )
+        evidence: dict[str, EvidenceValue] = {"engine": engine, "expert": plan.expert, "stage_ranks": plan.stage_ranks}
         yield Reason("engine-limit", message, evidence)
     if engine == "tensorrt-llm" and plan.data > 1 and figures.model.experts is None:
-        message = "tensorrt-llm has data parallelism for the attention of mixtures of experts only; start replicas instead"
+        message = (
+            "tensorrt-llm has data parallelism for the attention of mixtures of experts only; start replicas instead"
+        )
         yield Reason("engine-limit", message, {"engine": engine, "data": plan.data})
 
 

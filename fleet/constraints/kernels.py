@@ -21,7 +21,9 @@ class Floor:
 
 FLOORS = {
     "bf16": Floor((8, 0), (8, 0), "bf16 needs compute capability 8.0"),
-    "fp8": Floor((8, 0), (8, 9), "fp8 is computed from 8.9 on; from 8.0 on Marlin unpacks the weights; below nothing does"),
+    "fp8": Floor(
+        (8, 0), (8, 9), "fp8 is computed from 8.9 on; from 8.0 on Marlin unpacks the weights; below nothing does"
+    ),
     "fp8-channel": Floor((8, 0), (8, 9), "fp8 is computed from 8.9 on; from 8.0 on Marlin unpacks the weights"),
     "nvfp4": Floor((10, 0), (10, 0), "nvfp4 is native from 10.0 on; its recipes name Blackwell only"),
     "mxfp4": Floor((8, 0), (10, 0), "mxfp4 runs from 8.0 on (Marlin unpacks the weights below 10.0)"),
@@ -58,7 +60,9 @@ def kernel_notes(figures: ModelFigures, gpu: GpuModel) -> tuple[str, ...]:
     for name, encoding in figures.encodings.items():
         floor = FLOORS.get(name)
         if floor is not None and floor.least <= has < floor.native:
-            notes.append(f"{gpu.name} (compute capability {_shown(has)}) unpacks {name} weights: it saves memory, not time")
+            notes.append(
+                f"{gpu.name} (compute capability {_shown(has)}) unpacks {name} weights: it saves memory, not time"
+            )
         elif encoding.block and floor is not None and floor.native <= has < BLOCK_FP8_FLOOR:
             notes.append(f"block-{name} kernels start at 9.0: {gpu.name} ({_shown(has)}) unpacks the weights (Marlin)")
     return tuple(notes)

@@ -1,0 +1,168 @@
+"""Speed, cold start and cost of a plan, as the answer's document spells them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fleet import hardware
+from fleet.cold_start import ColdStartWish, Replica, cold_start_of
+from fleet.cold_start_data import weight_source
+from fleet.cost import cost_of
+from fleet.hardware import GpuModel, InstanceType
+from fleet.latency import latency_of
+from fleet.latency_interval import Interval
+from fleet.model import Missing, Model
+from fleet.parallel_plan import ParallelPlan
+from fleet.plan_wish import PlanWish
+from fleet.prices import PriceTable
+from fleet.prices import bundled as bundled_prices
+from fleet.throughput import throughput_of
+from fleet.weights import weights_bytes_total
+
+DEFAULT_TOKENS = 1024
+"""Length of a prompt and of an answer where nothing is said."""
+DEFAULT_SOURCE = "fsx-lustre"
+
+
+@dataclass(frozen=True, slots=True)
+class SpeedWish:
+    """What cold start and cost are worked out with."""
+
+    prices: PriceTable | None = None
+    """``None`` = the bundled table."""
+    purchase: str = "on-demand"
+    cold_start: ColdStartWish | None = None
+    """``None`` = a new node, the image pulled, weights from FSx for Lustre."""
+
+
+def speed_document(
+    model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, nodes: int, speed: SpeedWish
+) -> dict[str, Any]:
+    """The keys ``latency``, ``throughput_tokens_per_second``, ``cold_start_seconds`` and ``cost``."""
+    lengths = request_lengths(wish, model)
+    rate, throughput = _throughput(model, plan, gpu, wish, lengths)
+    return {
+        "latency": _latency(model, plan, gpu, wish, lengths),
+        "throughput_tokens_per_second": throughput,
+        "cold_start_seconds": _cold_start(model, plan, gpu, wish, nodes, speed),
+        "cost": _cost(plan, gpu, wish, speed, rate),
+    }
+
+
+def request_lengths(wish: PlanWish, model: Model) -> tuple[int, int]:
+    """Input and output tokens of a request: as asked, else what the context leaves, else 1024 each."""
+    if wish.input_tokens is not None or wish.output_tokens is not None:
+        output = DEFAULT_TOKENS if wish.output_tokens is None else wish.output_tokens
+        given = (wish.context_tokens or output + DEFAULT_TOKENS) - output
+        return (max(1, given) if wish.input_tokens is None else wish.input_tokens), output
+    context = wish.context_of(model) if wish.has_context else 2 * DEFAULT_TOKENS
+    output = min(DEFAULT_TOKENS, context // 2)
+    return max(1, context - output), max(1, output)
+
+
+def instance_for(plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> InstanceType | None:
+    """The instance that is priced: the one asked for, else the smallest that holds the plan, else the largest."""
+    if wish.instance is not None:
+        return hardware.instance(wish.instance)
+    known = hardware.instances_with(gpu.name)
+    return next((item for item in known if item.gpus >= plan.gpus), known[-1] if known else None)
+
+
+def _latency(
+    model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, lengths: tuple[int, int]
+) -> dict[str, Any]:
+    found = latency_of(
+        model,
+        plan,
+        gpu,
+        engine=wish.engine,
+        quantization=wish.quantization,
+        kv_dtype=wish.kv_dtype,
+        concurrency=wish.concurrency,
+        input_tokens=lengths[0],
+        output_tokens=lengths[1],
+    )
+    return {
+        "tpot_seconds": _interval(found.tpot),
+        "ttft_seconds": _interval(found.ttft),
+        "basis": found.basis,
+        "reasons": found.reasons,
+    }
+
+
+def _throughput(
+    model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, lengths: tuple[int, int]
+) -> tuple[Interval | None, dict[str, Any]]:
+    found = throughput_of(
+        model,
+        plan,
+        gpu,
+        engine=wish.engine,
+        quantization=wish.quantization,
+        kv_dtype=wish.kv_dtype,
+        input_tokens=lengths[0],
+        output_tokens=lengths[1],
+    )
+    shown = {
+        "total": _interval(found.total),
+        "per_gpu": _interval(found.per_gpu),
+        "concurrency": found.concurrency,
+        "basis": found.basis,
+        "reasons": found.reasons,
+    }
+    return found.total, shown
+
+
+def _cold_start(
+    model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, nodes: int, speed: SpeedWish
+) -> dict[str, Any] | None:
+    weights = weights_bytes_total(model, wish.quantization)
+    if isinstance(weights, Missing):
+        return None
+    replica = Replica(
+        engine=wish.engine,
+        weights_bytes=weights,
+        layers=len(model.layers),
+        gpus=plan.gpus,
+        nodes=nodes,
+        pcie_gigabytes_per_second=gpu.pcie_gb_per_second,
+    )
+    asked = speed.cold_start or ColdStartWish(weights=weight_source(DEFAULT_SOURCE))
+    found = cold_start_of(replica, asked)
+    return {
+        **{phase.value: _interval(seconds) for phase, seconds in found.phases.items()},
+        "total": _interval(found.total),
+        "weights_from": asked.weights.name,
+    }
+
+
+def _cost(
+    plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, speed: SpeedWish, rate: Interval | None
+) -> Mapping[str, Any] | None:
+    instance = instance_for(plan, gpu, wish)
+    if instance is None:
+        return None
+    found = cost_of(
+        instance,
+        plan.gpus,
+        table=speed.prices or bundled_prices(),
+        purchase=speed.purchase,
+        output_tokens_per_second=rate,
+    )
+    return {
+        "instance_type": found.instance_type,
+        "purchase": found.purchase,
+        "nodes": found.nodes,
+        "gpu_share": found.gpu_share,
+        "usd_per_hour": found.usd_per_hour,
+        "usd_per_hour_of_share": found.usd_per_hour_of_share,
+        "usd_per_million_output_tokens": _interval(found.usd_per_million_output_tokens),
+        "priced_on": found.priced_on,
+        "is_estimate": found.is_estimate,
+        "source": found.source,
+        "reason": found.reason,
+    }
+
+
+def _interval(interval: Interval | None) -> dict[str, float] | None:
+    return None if interval is None else {"low": interval.low, "mid": interval.mid, "high": interval.high}
