@@ -1,0 +1,121 @@
+"""Latency of a plan as intervals: time per output token and time to first token.
+
+A roofline with few fitted coefficients (`fleet.latency_fit`). The intervals come from models that were left out of the
+fit; where the GPU, the engine or the kind of plan was not measured, the answer says ``extrapolated`` and is wider by
+what leaving out whole GPUs and engines showed. Without the bandwidth or the peak of a GPU there is no figure.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from fleet.hardware import GpuModel
+from fleet.latency_fit import (
+    EngineCoefficients,
+    EngineFirstToken,
+    Figure,
+    FirstTokenCoefficients,
+    LatencyFit,
+    Spread,
+    StepCoefficients,
+    around,
+    bundled_fit,
+    tpot_seconds,
+    ttft_seconds,
+    usual,
+)
+from fleet.latency_interval import Interval
+from fleet.latency_model import ModelWork, work_of
+from fleet.latency_work import Load, step_work
+from fleet.model import Missing, Model
+from fleet.parallel_plan import ParallelPlan
+
+Basis = Literal["fitted", "extrapolated", "none"]
+GPUS_OF_A_NODE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Seconds, each as low, most likely, high; ``None`` = no basis, see ``reasons``."""
+
+    tpot: Interval | None
+    ttft: Interval | None
+    basis: Basis
+    reasons: tuple[str, ...] = ()
+    """What was not measured, or which figure is missing."""
+
+
+def latency_of(
+    model: Model,
+    plan: ParallelPlan,
+    gpu: GpuModel,
+    *,
+    engine: str,
+    quantization: str | None = None,
+    kv_dtype: str = "auto",
+    concurrency: int = 1,
+    input_tokens: int = 1024,
+    output_tokens: int = 1024,
+    fit: LatencyFit | None = None,
+) -> Latency:
+    """The latency with some requests in flight over the whole plan, each with these lengths."""
+    missing = model.lacks("weights") or model.lacks("kv")
+    if missing:
+        return Latency(None, None, "none", (missing.message,))
+    fit = fit or bundled_fit()
+    work = work_of(model, quantization, kv_dtype)
+    load = Load(concurrency, input_tokens, output_tokens)
+    step = step_work(work, plan, gpu, load)
+    if isinstance(step, Missing):
+        return Latency(None, None, "none", (step.message,))
+    tpot = tpot_seconds(step, StepCoefficients(**fit.tpot.coefficients), _step_engine(fit, engine))
+    first = FirstTokenCoefficients(**fit.ttft.coefficients)
+    ttft = ttft_seconds(step, tpot, first, _first_engine(fit, engine))
+    reasons = tuple(_unmeasured(fit, work, plan, gpu, engine, load))
+    return Latency(
+        tpot=around(tpot, _spread(fit.tpot, fit, gpu, engine, reasons)) if model.is_generative else None,
+        ttft=around(ttft, _spread(fit.ttft, fit, gpu, engine, reasons)),
+        basis="extrapolated" if reasons else "fitted",
+        reasons=reasons,
+    )
+
+
+def _step_engine(fit: LatencyFit, engine: str) -> EngineCoefficients:
+    return EngineCoefficients(**(fit.tpot.engines.get(engine) or usual(fit.tpot.engines.values())))
+
+
+def _first_engine(fit: LatencyFit, engine: str) -> EngineFirstToken:
+    return EngineFirstToken(**(fit.ttft.engines.get(engine) or usual(fit.ttft.engines.values())))
+
+
+def _unmeasured(
+    fit: LatencyFit, work: ModelWork, plan: ParallelPlan, gpu: GpuModel, engine: str, load: Load
+) -> Iterator[str]:
+    """What of the question lies outside the measured rows."""
+    requests = load.concurrency / plan.data
+    generates = work.model.is_generative and "text" in work.model.modalities
+    outside = {
+        f"no measured point on {gpu.name}": gpu.name not in fit.gpus,
+        f"no measured point of {engine}": engine not in fit.tpot.engines,
+        f"no measured point with {work.encoding.name} weights": work.encoding.name not in fit.encodings,
+        f"no measured point with pipeline or context parallelism ({plan})": plan.pipeline > 1 or plan.context > 1,
+        f"no measured point over several nodes ({plan.gpus} GPUs)": plan.gpus > GPUS_OF_A_NODE,
+        f"measured up to {fit.largest_batch} requests a rank, asked for {requests:.0f}": requests > fit.largest_batch,
+        f"measured up to {fit.longest_input_tokens} input tokens, asked for {load.input_tokens}": load.input_tokens
+        > fit.longest_input_tokens,
+        "no measured point of a model that does not generate text from text": not generates,
+    }
+    yield from (sentence for sentence, applies in outside.items() if applies)
+
+
+def _spread(figure: Figure, fit: LatencyFit, gpu: GpuModel, engine: str, reasons: tuple[str, ...]) -> Spread:
+    """The widest that applies: nobody has measured how far off two unknowns together are."""
+    if not reasons:
+        return figure.fitted
+    spreads = [figure.fitted]
+    if gpu.name not in fit.gpus or engine in figure.engines:
+        spreads.append(figure.other_gpu)
+    if engine not in figure.engines or gpu.name in fit.gpus:
+        spreads.append(figure.other_engine)
+    low, high = min(spread.low for spread in spreads), max(spread.high for spread in spreads)
+    return Spread(low=low, high=high, points=min(spread.points for spread in spreads))
