@@ -35,7 +35,7 @@ def encoder_decoder(keys: Keys, source: str) -> Model:
 
 
 def _depth(keys: Keys, name: str) -> int:
-    if not keys.has("encoder_layers") or not keys.has("decoder_layers"):
+    if not keys.has("encoder_layers") or not keys.has("decoder_layers") or keys.has("num_experts"):
         raise Lacking("encoder_layers", UNREAD)
     depth = keys.need(name)
     if depth > 1000:

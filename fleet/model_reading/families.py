@@ -33,8 +33,9 @@ class QkNorm(StrEnum):
 class Family:
     """The traits of one architecture; the defaults are those of a Llama."""
 
-    tied: bool = False
-    """Whether input embedding and head share one matrix when ``tie_word_embeddings`` is absent."""
+    tied: bool | None = False
+    """Whether input embedding and head share one matrix when ``tie_word_embeddings`` is absent; ``None`` = not
+    known."""
     gated: bool = True
     """Two first matrices in an FFN instead of one."""
     qkv_bias: bool = False
@@ -78,8 +79,8 @@ class Family:
     shared_gate: bool = False
     """A gate of one row on the shared expert."""
     expert_bias: bool = False
-    state: str = "gdn"
-    """What ``linear_attention`` and ``mamba`` layers are: gdn, kda, lightning, mamba1, mamba2, recurrent, conv."""
+    state: str = ""
+    """What ``linear_attention`` and ``mamba`` layers are: gdn, kda, lightning, mamba1, mamba2 or conv."""
     state_gates_are_whole: bool = False
     """Kimi delta attention whose gates are full matrices instead of low-rank ones."""
     doubled: bool = False
@@ -90,8 +91,10 @@ class Family:
     """How the layers for multi-token prediction are stored: deepseek, qwen, none."""
     mtp_layers: int = 0
     """How many there are when no key states it."""
-    mtp_vocabulary: bool = False
-    """Whether each of them brings a copy of embedding and head."""
+    mtp_vocabulary: tuple[str, ...] = ()
+    """Copies of embedding and head that each of them brings."""
+    mtp_is_dense: bool = False
+    """Their FFN is dense where the model's is a mixture."""
     has_ffn: bool = True
     dense_beside_experts: bool = False
     """Sparse layers have a dense FFN as well."""

@@ -12,8 +12,9 @@ LLAMA = Family()
 _GLOBAL = Family(windows=Windows.NEVER)
 _QWEN2 = Family(qkv_bias=True, windows=Windows.OPT_IN)
 _QWEN3 = Family(qk_norm=QkNorm.HEAD, windows=Windows.OPT_IN)
-_DEEPSEEK = Family(windows=Windows.NEVER, mtp_vocabulary=True)
-_GLM_MOE = Family(qk_norm=QkNorm.HEAD, qkv_bias=True, windows=Windows.NEVER, mtp_vocabulary=True, head_dim=128)
+_BOTH = ("embed_tokens", "shared_head.head")
+_DEEPSEEK = Family(windows=Windows.NEVER, mtp_vocabulary=_BOTH)
+_GLM_MOE = Family(qk_norm=QkNorm.HEAD, qkv_bias=True, windows=Windows.NEVER, mtp_vocabulary=_BOTH, head_dim=128)
 _GEMMA = Family(tied=True, head_dim=256)
 _GEMMA2 = Family(tied=True, norms=4, head_dim=256, windows=Windows.EVEN)
 _GEMMA3 = Family(tied=True, norms=4, qk_norm=QkNorm.HEAD, head_dim=256, window_pattern=6)
@@ -24,7 +25,7 @@ _GRANITE_MOE = Family(dense_key="shared_intermediate_size")
 _COHERE = Family(tied=True, norms=1)
 _ERNIE = Family(tied=True)
 _HUNYUAN = Family(qk_norm=QkNorm.HEAD)
-_STEP = Family(qk_norm=QkNorm.HEAD)
+_STEP = Family(qk_norm=QkNorm.HEAD, mtp_is_dense=True, mtp_vocabulary=("shared_head.output",))
 _ARCEE = Family(gated=False)
 _LLAMA4 = Family(shared_experts=1, windows=Windows.NEVER, dense_key="intermediate_size_mlp", experts_take_ffn_size=True)
 
@@ -89,7 +90,7 @@ _TRANSFORMERS: dict[str, Family] = {
     **dict.fromkeys(("glm", "glm4v_text"), Family(qkv_bias=True)),
     **dict.fromkeys(("glm4", "glm4v", "glm46v", "glm_ocr"), Family(qkv_bias=True, norms=4)),
     **dict.fromkeys(("glm4_moe", "glm4v_moe"), _GLM_MOE),
-    **dict.fromkeys(("glm_moe_dsa", "glm4_moe_lite", "hy_v4", "mistral_large4", "axk2"), _GLOBAL),
+    **dict.fromkeys(("glm_moe_dsa", "glm4_moe_lite", "mistral_large4", "axk2"), _GLOBAL),
     "minimax_m2": Family(qk_norm=QkNorm.FULL, windows=Windows.NEVER, mtp="none"),
     "gemma": _GEMMA,
     "gemma2": _GEMMA2,
@@ -119,6 +120,9 @@ _TRANSFORMERS: dict[str, Family] = {
     "arctic": Family(dense_beside_experts=True),
     **dict.fromkeys(("bailing_moe", "bailing_moe_v2", "sarvam_moe", "ling"), Family(qk_norm=QkNorm.HEAD)),
     "sarvam_mla": _GLOBAL,
+    **dict.fromkeys(("hy_v4", "hy_v4_vl"), Family(windows=Windows.NEVER, attention_gate=True)),
+    "muse_glimmer": Family(norms=4, attention_gate=True),
+    "laguna": Family(qk_norm=QkNorm.HEAD),
     "minimax_m3_vl": Family(qk_norm=QkNorm.HEAD, windows=Windows.NEVER),
 }
 

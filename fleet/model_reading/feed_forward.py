@@ -82,8 +82,9 @@ def dense_width(text: Text, layer: int) -> int:
 
 def _ratio(text: Text, key: str, otherwise: float) -> float:
     value = text.keys.find(key)[1]
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and 0 < value < 1000 else otherwise
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1000:
+        return value
+    return otherwise
 
 
 def _is_double_wide(text: Text, layer: int) -> bool:
@@ -110,11 +111,20 @@ def sparse(text: Text, layer: int, mixture: Mixture, name: str = "mlp") -> Itera
     yield from experts(
         f"{at}.experts", latent or text.hidden, mixture.inner, mixture.count, gated=gated, bias=text.family.expert_bias
     )
+    if text.family.vision_experts:
+        yield from _vision_experts(text, f"{at}.vision_experts", mixture)
     if mixture.shared:
         shared = f"{at}.shared_expert" if text.family.shared_gate else f"{at}.shared_experts"
         yield from ffn(shared, text.hidden, mixture.shared, Part.SHARED_EXPERTS, gated=gated)
     if mixture.shared and text.family.shared_gate:
         yield vector(f"{at}.shared_expert_gate", text.hidden, Part.ROUTER)
+
+
+def _vision_experts(text: Text, at: str, mixture: Mixture) -> Iterator[Tensor]:
+    """Experts for images: as many as for text, their width the second of the list."""
+    listed = isinstance(text.keys.find("moe_intermediate_size")[1], list)
+    inner = text.keys.size_at("moe_intermediate_size", 1) if listed else mixture.inner
+    yield from experts(at, text.hidden, inner or mixture.inner, mixture.count, gated=True)
 
 
 def experts_of(mixture: Mixture | None, layers: int) -> Experts | None:

@@ -19,7 +19,7 @@ class Heads:
 def heads_of(text: Text, layer: int, kind: str) -> Heads:
     """The heads of a layer; sliding and global layers may differ."""
     other = _of_this_kind(text, kind)
-    queries = _first(other, ("num_attention_heads",), layer) or text.keys.need_at("num_attention_heads", layer)
+    queries = _first(other, ("num_attention_heads", "num_attention_heads_per_layer"), layer) or _queries(text, layer)
     if not queries:
         raise Lacking(f"{text.keys.path}num_attention_heads", f"layer {layer} has no attention heads")
     given = _first(other, ("num_key_value_heads",), layer) or _kv_heads(text, layer)
@@ -65,6 +65,11 @@ def _first(keys: Keys | None, names: tuple[str, ...], layer: int) -> int | None:
     if keys is None:
         return None
     return next((value for name in names if (value := keys.size_at(name, layer))), None)
+
+
+def _queries(text: Text, layer: int) -> int:
+    per_layer = "num_attention_heads_per_layer"
+    return text.keys.need_at(per_layer if text.keys.has(per_layer) else "num_attention_heads", layer)
 
 
 def _kv_heads(text: Text, layer: int) -> int | None:

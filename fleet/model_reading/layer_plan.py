@@ -1,6 +1,7 @@
 """What each layer is: which attention or state it has, and whether its FFN is dense, sparse or absent."""
 
 from collections.abc import Mapping, Sequence
+
 from fleet.model_reading.families import Windows
 from fleet.model_reading.text import Text
 
@@ -41,7 +42,15 @@ def mixers(text: Text) -> tuple[str, ...]:
         found = reader(text)
         if found is not None:
             return tuple(found)
-    return ("linear" if text.family.is_state_only else "full",) * text.layers
+    return (_unstated(text),) * text.layers
+
+
+def _unstated(text: Text) -> str:
+    """Of a configuration that lists no layers: one kind for all, but not of a hybrid."""
+    family = text.family
+    if family.is_state_only:
+        return "linear"
+    return "?unstated" if family.state and not family.is_parallel_hybrid else "full"
 
 
 def _by_pattern(text: Text) -> Sequence[str] | None:

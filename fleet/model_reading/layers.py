@@ -13,7 +13,7 @@ from fleet.model_reading.keys import Lacking
 from fleet.model_reading.latent import latent
 from fleet.model_reading.layer_plan import feed_forwards, mixers
 from fleet.model_reading.searched import searched_layers
-from fleet.model_reading.state import STATES
+from fleet.model_reading.state import STATES, state_layer
 from fleet.model_reading.text import Piece, Text
 from fleet.tensors import Tensor
 
@@ -49,6 +49,13 @@ def stack(text: Text) -> Stack:
         layers.append(one)
         lacking = lacking or lack
     return Stack(tuple(layers), mixture, ffns.count("sparse") if mixture else 0, lacking)
+
+
+def _searched(text: Text) -> Stack:
+    try:
+        return Stack(searched_layers(text), None, 0, None)
+    except Lacking as lack:
+        return Stack((Layer((_unknown(lack),), ()),) * text.layers, None, 0, lack)
 
 
 def _layer(text: Text, layer: int, kind: str, half: str, mixture: Mixture | None) -> tuple[Layer, Lacking | None]:
@@ -103,13 +110,13 @@ def _pieces(text: Text, layer: int, kind: str) -> Iterator[Piece]:
     if kind.startswith("?"):
         raise Lacking("layer_types", f"layers of kind {kind[1:]!r} are not known")
     if kind in {"linear", "mamba"}:
-        yield STATES[family.state](text, layer)
+        yield state_layer(text, layer)
         return
     if kind == "conv":
         yield STATES["conv"](text, layer)
         return
     if family.is_parallel_hybrid:
-        yield STATES[family.state](text, layer)
+        yield state_layer(text, layer)
     for _ in range(2 if family.doubled else 1):
         yield _attention(text, layer, kind)
 

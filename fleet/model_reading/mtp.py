@@ -39,14 +39,13 @@ def _one(text: Text, mixture: Mixture | None, number: int) -> Iterator[Tensor]:
     yield vector(text.module(layer, "enorm"), text.hidden, Part.MTP, copies=3)
     for mixer, half in _blocks(text, mixture):
         yield from decoder_tensors(inside, layer, mixer, half, mixture)
-    if text.family.mtp_vocabulary:
+    for head in text.family.mtp_vocabulary:
         rows = text.keys.need("vocab_size")
-        for head in ("embed_tokens", "shared_head.head"):
-            yield Tensor(text.module(layer, head), rows, text.hidden, Part.MTP, Split.VOCABULARY, is_linear=False)
+        yield Tensor(text.module(layer, head), rows, text.hidden, Part.MTP, Split.VOCABULARY, is_linear=False)
 
 
 def _blocks(text: Text, mixture: Mixture | None) -> Sequence[tuple[str, str]]:
     listed = text.keys.list("mtp_layers_block_type")
     if listed:
         return [BLOCKS.get(str(block), ("full", "none")) for block in listed]
-    return [("full", "sparse" if mixture else "dense")]
+    return [("full", "sparse" if mixture and not text.family.mtp_is_dense else "dense")]

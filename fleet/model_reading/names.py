@@ -1,9 +1,16 @@
 """The names that configurations give to one and the same figure, the usual one first."""
 
 ALIASES: dict[str, tuple[str, ...]] = {
-    "hidden_size": ("n_embd", "d_model", "dim", "model_dim", "n_embed"),
-    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers"),
-    "num_attention_heads": ("n_head", "n_heads", "decoder_attention_heads", "encoder_attention_heads", "num_heads"),
+    "hidden_size": ("n_embd", "d_model", "dim", "model_dim", "n_embed", "vt_hidden_size"),
+    "num_hidden_layers": ("n_layer", "n_layers", "num_layers", "decoder_layers", "vt_num_hidden_layers"),
+    "num_attention_heads": (
+        "n_head",
+        "n_heads",
+        "decoder_attention_heads",
+        "encoder_attention_heads",
+        "num_heads",
+        "attention_heads",
+    ),
     "num_key_value_heads": (
         "n_kv_heads",
         "num_kv_heads",
@@ -15,7 +22,15 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "kv_n_heads",
     ),
     "head_dim": ("attention_head_dim", "kv_channels", "d_kv", "head_size"),
-    "intermediate_size": ("ffn_hidden_size", "ffn_dim", "n_inner", "d_ff", "decoder_ffn_dim", "encoder_ffn_dim"),
+    "intermediate_size": (
+        "ffn_hidden_size",
+        "ffn_dim",
+        "n_inner",
+        "d_ff",
+        "decoder_ffn_dim",
+        "encoder_ffn_dim",
+        "vt_intermediate_size",
+    ),
     "vocab_size": ("padded_vocab_size", "n_vocab"),
     "max_position_embeddings": (
         "model_max_length",

@@ -46,7 +46,6 @@ OLDER: dict[str, Family] = {
     "xlm-roberta": _BERT,
     "xlm-roberta-xl": _BERT,
     "camembert": _BERT,
-    "electra": _BERT,
     "mpnet": _BERT,
     "distilbert": replace(_BERT, token_types=False),
     "ernie": _BERT,

@@ -1,6 +1,7 @@
 """What stands between a vision tower and the language model."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from fleet.model_reading.keys import Keys
 from fleet.tensors import Part, Split, Tensor
@@ -46,5 +47,5 @@ def _merged(vision: Keys) -> int:
 
 
 def _chain(name: str, sizes: tuple[int, ...]) -> Iterator[Tensor]:
-    for number, (inner, out) in enumerate(zip(sizes, sizes[1:], strict=False)):
+    for number, (inner, out) in enumerate(pairwise(sizes)):
         yield Tensor(f"model.visual.{name}.{number}", out, inner, Part.ENCODER, Split.NONE)

@@ -6,8 +6,10 @@ from fleet.model import Missing, Model, UnknownAttention
 from fleet.model_reading.encoder_decoder import encoder_decoder
 from fleet.model_reading.families import Family
 from fleet.model_reading.feed_forward import experts_of
+from fleet.model_reading.generic import check_generic
 from fleet.model_reading.keys import Keys, Lacking
 from fleet.model_reading.layers import Stack, stack
+from fleet.model_reading.mistral_params import as_usual
 from fleet.model_reading.mtp import mtp_tensors
 from fleet.model_reading.stored import Unreadable, stored_format
 from fleet.model_reading.text import Text
@@ -24,6 +26,18 @@ from fleet.model_reading.vocabulary import vocabulary
 from fleet.quantization import StoredFormat
 from fleet.tensors import Tensor
 
+READ = frozenset(
+    {
+        *("text_config", "vision_config", "audio_config", "llm_config", "language_config", "thinker_config"),
+        *("quantization_config", "_hf_quant_config", "linear_attn_config", "attn_config", "ffn_config"),
+        *("talker_config", "token2wav_config", "code2wav_config", "per_layer_config", "generation_config"),
+        *("compression_config", "rope_config", "tokenizer_config", "processor_config", "adapter_config"),
+    }
+)
+"""Sections that are read, and those without weights that are loaded to generate text."""
+UNREAD = frozenset({"embd_layer", "audio_processor", "vision_lora", "mm_vision_tower"})
+"""Keys of parts that older remote code describes elsewhere."""
+
 
 def read_model(config: Mapping[str, object], *, id: str) -> Model:  # noqa: A002 - the word of the contract
     """The model that a ``config.json`` describes.
@@ -31,7 +45,7 @@ def read_model(config: Mapping[str, object], *, id: str) -> Model:  # noqa: A002
     What the configuration does not say stands in `Model.missing` with its key. Raises `ConfigError` where a value
     can't be right.
     """
-    outer = Keys(config, id)
+    outer = Keys(as_usual(config, id), id)
     if outer.flag("is_encoder_decoder"):
         return encoder_decoder(outer, id)
     inner = text_keys(outer)
@@ -42,6 +56,7 @@ def read_model(config: Mapping[str, object], *, id: str) -> Model:  # noqa: A002
     text = _text(outer, keys, family, missing)
     layers = stack(text) if text else Stack((), None, 0, None)
     missing.extend(_lacking_of_layers(layers))
+    missing.extend(_unread(outer, keys, is_generic=is_generic))
     return Model(
         id=id,
         architecture=architecture,
@@ -82,6 +97,20 @@ def _outside(outer: Keys, text: Text, layers: Stack, architecture: str, missing:
             missing.append(_missing("weights", lack))
     missing.extend(unstated_towers(outer, architecture))
     return tuple(found)
+
+
+def _unread(outer: Keys, keys: Keys, *, is_generic: bool) -> Iterator[Missing]:
+    """Sections and architectures whose weights are not known."""
+    for name in outer.values:
+        if name in UNREAD or (
+            name.endswith("_config") and name not in READ and isinstance(outer.values[name], Mapping)
+        ):
+            yield Missing("weights", name, f"the part of the model that {name} describes is not read")
+    if is_generic:
+        try:
+            check_generic(keys)
+        except Lacking as lack:
+            yield _missing("weights", lack)
 
 
 def _stored(outer: Keys, keys: Keys, missing: list[Missing]) -> StoredFormat | None:

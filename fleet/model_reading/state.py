@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from fleet.model import LinearState
 from fleet.model_reading.blocks import linear, vector
 from fleet.model_reading.heads import heads_of
+from fleet.model_reading.keys import Lacking
 from fleet.model_reading.text import Piece, Text
 from fleet.tensors import Part, Split, Tensor
 
@@ -91,9 +92,12 @@ def mamba1(text: Text, layer: int) -> Piece:
 def mamba2(text: Text, layer: int) -> Piece:
     """A state space with heads (Mamba-2, Nemotron-H, Granite 4, Bamba, Falcon-H1)."""
     keys, hidden = text.keys, text.hidden
-    heads = keys.need("mamba_num_heads")
+    heads = keys.size("mamba_num_heads") or keys.need(
+        "num_attention_heads" if text.family.is_state_only else "mamba_num_heads"
+    )
     wide = keys.size("mamba_d_ssm") or (keys.size("expand", 2) or 2) * hidden
-    dim = keys.size("mamba_head_dim") if keys.find("mamba_head_dim")[1] != "auto" else None
+    stated = "head_dim" if text.family.is_state_only else "mamba_head_dim"
+    dim = keys.size(stated) if keys.find(stated)[1] != "auto" else None
     inner = heads * dim if dim else wide
     groups, states = keys.size("n_groups", 1) or 1, keys.need("ssm_state_size")
     kernel, mixed = keys.size("conv_kernel", 4) or 4, inner + 2 * groups * states
@@ -128,6 +132,18 @@ def short_convolution(text: Text, layer: int) -> Piece:
         *linear(f"{at}.out_proj", hidden, hidden, Part.STATE, Split.INPUT),
     ]
     return Piece(LinearState(hidden, 0, 2, hidden * (kernel - 1)), tuple(tensors))
+
+
+def state_layer(text: Text, layer: int) -> Piece:
+    """A layer with a state: of the kind that the architecture has, else of the kind that its keys describe."""
+    kind = text.family.state
+    if not kind and text.keys.has("linear_num_key_heads"):
+        kind = "gdn"
+    if not kind and text.keys.has("ssm_state_size"):
+        kind = "mamba2" if text.keys.has("mamba_num_heads") else "mamba1"
+    if not kind:
+        raise Lacking("layer_types", "what its layers with a state are made of is not known")
+    return STATES[kind](text, layer)
 
 
 STATES: dict[str, Callable[[Text, int], Piece]] = {

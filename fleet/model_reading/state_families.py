@@ -1,8 +1,11 @@
 """Architectures with layers that keep a state, and hybrids of those with attention."""
 
+from dataclasses import replace
+
 from fleet.model_reading.families import Family, QkNorm, Windows
 
 _QWEN_NEXT = Family(
+    state="gdn",
     qk_norm=QkNorm.HEAD,
     windows=Windows.NEVER,
     output_gate=True,
@@ -14,15 +17,7 @@ _NEMOTRON_H = Family(gated=False, norms=1, state="mamba2", windows=Windows.NEVER
 _GRANITE = Family(windows=Windows.NEVER, state="mamba2", dense_key="shared_intermediate_size")
 
 WITH_STATES: dict[str, Family] = {
-    "qwen3_next": Family(
-        qk_norm=QkNorm.HEAD,
-        windows=Windows.NEVER,
-        output_gate=True,
-        shared_gate=True,
-        mtp="qwen",
-        mtp_layers=1,
-        defaults={"full_attention_interval": 4},
-    ),
+    "qwen3_next": replace(_QWEN_NEXT, mtp_layers=1),
     "qwen3_5": _QWEN_NEXT,
     "qwen3_5_moe": _QWEN_NEXT,
     "kimi_linear": Family(windows=Windows.NEVER, state="kda"),

@@ -3,6 +3,7 @@
 from fleet.model_reading.class_defaults import class_defaults
 from fleet.model_reading.families import Family
 from fleet.model_reading.family_table import FAMILIES
+from fleet.model_reading.generic import generic_family
 from fleet.model_reading.keys import Keys, Lacking
 from fleet.model_reading.text import Text
 
@@ -34,7 +35,7 @@ def family_of(outer: Keys, keys: Keys) -> tuple[Family, bool]:
         found = FAMILIES.get(kind) or FAMILIES.get(kind.removesuffix("_text").removesuffix("_text_model"))
         if found:
             return found, False
-    return Family(), True
+    return generic_family(keys), True
 
 
 def with_defaults(keys: Keys, outer: Keys, family: Family) -> Keys:

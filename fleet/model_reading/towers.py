@@ -76,7 +76,9 @@ def _block(vision: Keys, width: int) -> int:
     matrices = 3 if kind.startswith(GATED) else 2
     head_dim, heads = vision.size("head_dim"), vision.size("num_attention_heads")
     across = head_dim * heads if head_dim and heads else width
-    return 4 * width * across + matrices * width * inner + 9 * width + inner
+    kv_heads = vision.size("num_key_value_heads")
+    narrow = across * kv_heads // heads if kv_heads and heads else across
+    return 2 * width * (across + narrow) + matrices * width * inner + 9 * width + inner
 
 
 def _inner(vision: Keys, width: int, kind: str) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from fleet.model_reading.blocks import linear, norms, vector
-from fleet.model_reading.keys import Keys
+from fleet.model_reading.keys import Keys, Lacking
 from fleet.model_reading.text import Text
 from fleet.tensors import Part, Split, Tensor
 
@@ -30,6 +30,8 @@ def is_tied(text: Text, outer: Keys) -> bool:
     for keys in (outer, text.keys):
         if keys.has("tie_word_embeddings"):
             return keys.flag("tie_word_embeddings")
+    if text.family.tied is None:
+        raise Lacking("tie_word_embeddings")
     return text.family.tied
 
 
