@@ -132,7 +132,12 @@ def test_a_new_start_ends_what_a_killed_supervisor_left_and_keeps_the_ports(up, 
     first.kill()
     first.wait()
     up()
-    eventually(lambda: is_up(fleet_layout) and record.read(fleet_layout.record).supervisor != before.supervisor)
+
+    def is_another() -> bool:
+        found = record.read(fleet_layout.record)
+        return found is not None and found.state == "running" and found.supervisor != before.supervisor
+
+    eventually(is_another)
     after = record.read(fleet_layout.record)
     assert after.urls == before.urls
     assert {process.identity.pid for process in before.processes}.isdisjoint(
