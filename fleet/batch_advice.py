@@ -31,7 +31,7 @@ class Setting:
 def batch_settings(figures: ModelFigures, wish: PlanWish, gpu: GpuModel, memory: Memory) -> tuple[Setting, ...]:
     """Batch settings for the engine, each with its reason."""
     context = memory.context_tokens
-    held = max(1, int(memory.sequences / memory.data_ranks))
+    held = max(1, int((memory.sequences or 0) / memory.data_ranks))
     wanted = max(1, memory.sequences_wanted)
     sequences = wish.max_num_seqs or min(memory.settings.max_num_seqs, max(wanted, min(held, 4 * wanted)))
     return (

@@ -25,6 +25,8 @@ from fleet.plan_figures import ModelFigures, figures_of
 from fleet.plan_wish import PlanWish
 
 BF16_BYTES = 2
+MEASURED_GRAPH_SEQUENCES = 512
+"""The largest captured batch of the start-ups whose graphs were measured."""
 NO_EXTRAS = Extras()
 
 
@@ -55,8 +57,8 @@ class Memory:
     """What must be free: CUDA graphs, other engines."""
     short: int
     """By how much weights, activation and overhead exceed the budget."""
-    sequence_bytes: int
-    """One sequence at the context."""
+    sequence_bytes: int | None
+    """One sequence at the context; ``None`` = the model's cache can't be worked out."""
     sequences_wanted: int
     """Sequences in flight on the rank."""
     context_tokens: int
@@ -65,19 +67,28 @@ class Memory:
     """Ranks with their own cache: data parallelism."""
 
     @property
-    def sequences(self) -> float:
-        """Sequences at the context that the cache holds, over all data-parallel ranks."""
-        return self.data_ranks * self.kv_cache / self.sequence_bytes if self.sequence_bytes else float(self._cap)
+    def sequences(self) -> float | None:
+        """Sequences at the context that the cache holds, over all data-parallel ranks; ``None`` = not known."""
+        if self.sequence_bytes is None:
+            return None
+        if self.sequence_bytes == 0:
+            return float(self.settings.max_num_seqs * self.data_ranks)
+        return self.data_ranks * self.kv_cache / self.sequence_bytes
 
     @property
-    def kv_tokens(self) -> int:
+    def kv_tokens(self) -> int | None:
         """Tokens that the cache holds in sequences of the context; with full attention the length does not matter."""
-        return int(self.sequences * self.context_tokens)
+        return None if self.sequences is None else int(self.sequences * self.context_tokens)
+
+    @property
+    def wanted_bytes(self) -> int:
+        """What the sequences in flight take of the cache; 0 where that is not known."""
+        return (self.sequence_bytes or 0) * self.sequences_wanted
 
     @property
     def holds_wish(self) -> bool:
-        """Whether the cache holds the sequences in flight."""
-        return self.sequence_bytes * self.sequences_wanted <= self.kv_cache
+        """Whether the cache holds the sequences in flight, as far as is known."""
+        return self.wanted_bytes <= self.kv_cache
 
     @property
     def starts(self) -> bool:
@@ -88,10 +99,6 @@ class Memory:
     def fits(self) -> bool:
         """Whether it starts and holds what is asked."""
         return self.starts and self.holds_wish
-
-    @property
-    def _cap(self) -> int:
-        return self.settings.max_num_seqs * self.data_ranks
 
 
 def memory_of(model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Memory | Missing:
@@ -109,12 +116,11 @@ def rank_memory(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: 
     sequence = figures.sequence_bytes(plan, context)
     if isinstance(weights, Missing):
         return weights
-    if isinstance(sequence, Missing):
-        return sequence
+    known = None if isinstance(sequence, Missing) else sequence
     settings = settings_of(wish, gpu, visible, plan)
     beside = wish.lora or wish.draft or wish.neighbours or wish.encoder_cache_tokens
     extras = extras_of(figures.model, plan, wish, visible=visible, context_tokens=context) if beside else NO_EXTRAS
-    return _identity(figures, plan, wish, _Terms(visible, weights, sequence, context, settings, extras))
+    return _identity(figures, plan, wish, _Terms(visible, weights, known, context, settings, extras))
 
 
 def visible_bytes(gpu: GpuModel, wish: PlanWish) -> int | None:
@@ -143,7 +149,7 @@ def settings_of(wish: PlanWish, gpu: GpuModel, visible: int, plan: ParallelPlan)
 class _Terms:
     visible: int
     weights: int
-    sequence: int
+    sequence: int | None
     context: int
     settings: Settings
     extras: Extras
@@ -156,7 +162,7 @@ def _identity(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, terms: 
     weights = terms.weights + terms.extras.weights
     taken = weights + activation + overhead
     budget, kv_cache = _budget(wish.engine, terms, taken, activation)
-    graphs = 0 if wish.enforce_eager else _graphs(figures, plan, wish, chosen)
+    graphs = 0 if wish.enforce_eager else _graphs(figures, plan, wish, terms.settings.graph_sequences, chosen)
     return Memory(
         visible=terms.visible,
         weights=weights,
@@ -166,7 +172,7 @@ def _identity(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, terms: 
         free=terms.visible - taken - max(0, kv_cache) if kv_cache >= 0 else terms.visible - budget,
         needed_free=graphs + terms.extras.outside,
         short=max(0, -kv_cache),
-        sequence_bytes=terms.sequence + terms.extras.sequence,
+        sequence_bytes=None if terms.sequence is None else terms.sequence + terms.extras.sequence,
         sequences_wanted=min(-(-wish.concurrency // plan.data), terms.settings.max_num_seqs),
         context_tokens=terms.context,
         settings=terms.settings,
@@ -209,8 +215,11 @@ def _non_torch(plan: ParallelPlan, chosen: ChosenConstants) -> int:
     return int((known.pipeline if plan.pipeline > 1 else known.single) * BYTES_PER_GIB)
 
 
-def _graphs(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, chosen: ChosenConstants) -> int:
-    """What graph capture needs outside the budget; TensorRT-LLM captures inside what its cache leaves."""
+def _graphs(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, sequences: int, chosen: ChosenConstants) -> int:
+    """What graph capture needs outside the budget: as measured, by the largest batch that is captured.
+
+    TensorRT-LLM captures inside what its cache leaves.
+    """
     if wish.engine == "tensorrt-llm":
         return 0
     special = (
@@ -218,4 +227,5 @@ def _graphs(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, chosen: C
         for item in memory_file().outside_budget
         if item.engine == wish.engine and item.min_tensor <= plan.tensor and item.encoding in figures.encodings
     )
-    return int(max(chosen.constants.graphs_gib, *special, 0.0) * BYTES_PER_GIB)
+    measured = chosen.constants.graphs_gib * sequences / MEASURED_GRAPH_SEQUENCES
+    return int(max(measured, *special, 0.0) * BYTES_PER_GIB)

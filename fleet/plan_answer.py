@@ -35,8 +35,8 @@ class Alternative:
     """Another plan that fits."""
 
     plan: ParallelPlan
-    sequences: float
-    kv_tokens: int
+    sequences: float | None
+    kv_tokens: int | None
     note: str
 
 

@@ -58,7 +58,10 @@ class ModelFigures:
         for attention in self.model.attentions:
             if isinstance(attention, LatentAttention):
                 found.add(Heads(attention.heads, None))
-            elif not isinstance(attention, LinearState | UnknownAttention):
+            elif isinstance(attention, UnknownAttention):
+                if attention.heads:
+                    found.add(Heads(attention.heads, attention.kv_heads or None))
+            elif not isinstance(attention, LinearState):
                 found.add(Heads(attention.heads, attention.kv_heads))
         return tuple(sorted(found, key=lambda item: (item.heads, item.kv_heads or 0)))
 

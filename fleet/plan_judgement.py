@@ -31,7 +31,9 @@ class Judged:
             return "no"
         if isinstance(self.memory, Missing):
             return "unknown"
-        return "yes" if self.memory.fits else "no"
+        if not self.memory.fits:
+            return "no"
+        return "unknown" if self.memory.sequence_bytes is None else "yes"
 
     @property
     def shortage(self) -> float:
@@ -39,8 +41,8 @@ class Judged:
         if isinstance(self.memory, Missing):
             return float("inf")
         memory = self.memory
-        wanted = memory.sequence_bytes * memory.sequences_wanted
-        return memory.short + max(0, wanted - memory.kv_cache) + max(0, memory.needed_free - memory.free)
+        missing = max(0, memory.wanted_bytes - memory.kv_cache)
+        return memory.short + missing + max(0, memory.needed_free - memory.free)
 
     def reasons(self, figures: ModelFigures, gpu: GpuModel, wish: PlanWish) -> tuple[Reason, ...]:
         """All reasons in words; empty when it fits."""
@@ -71,7 +73,7 @@ def memory_reasons(
             f"utilisation {memory.settings.utilization:.2f}"
         )
         yield Reason("memory", message, evidence)
-    elif not memory.holds_wish:
+    elif not memory.holds_wish and memory.sequences is not None:
         message = (
             f"{figures.model.id} on {where} ({plan}): the KV cache of {_gib(memory.kv_cache)} GiB per GPU holds "
             f"{memory.kv_tokens} tokens, {memory.sequences:.1f} sequences of {memory.context_tokens}; "
@@ -96,7 +98,7 @@ def _evidence(memory: Memory) -> dict[str, int | float | str]:
         "free_bytes": memory.free,
         "needed_free_bytes": memory.needed_free,
         "short_bytes": memory.short,
-        "sequence_bytes": memory.sequence_bytes,
+        "wanted_bytes": memory.wanted_bytes,
         "sequences_wanted": memory.sequences_wanted,
         "context_tokens": memory.context_tokens,
         "utilization": memory.settings.utilization,

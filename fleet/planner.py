@@ -51,7 +51,7 @@ def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> Pla
         fits=fits,
         reasons=(*offered, *chosen.reasons(figures, gpu, wish)) if fits == "no" else (),
         memory=memory,
-        largest_context=None if memory is None else largest_context(figures, chosen.plan, memory),
+        largest_context=_largest(figures, chosen.plan, memory),
         smallest_gpus=None if fewest is None else fewest.plan.gpus,
         alternatives=_alternatives(figures, gpu, wish, field, chosen),
         counterfactuals=counterfactuals(figures, gpu, wish, field, chosen) if fits == "no" else (),
@@ -86,6 +86,11 @@ def model_size(model: Model, wish: PlanWish) -> ModelSize:
         cross_bytes_per_sequence=cross_bytes_per_sequence(model, wish.kv_dtype),
         missing=tuple(dict.fromkeys((*model.missing, *missing))),
     )
+
+
+def _largest(figures: ModelFigures, item: ParallelPlan, memory: Memory | None) -> int | None:
+    known = memory is not None and memory.sequence_bytes is not None
+    return largest_context(figures, item, memory) if memory is not None and known else None
 
 
 def _hardware(wish: PlanWish) -> tuple[GpuModel, Field, PlanWish]:
