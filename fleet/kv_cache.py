@@ -17,8 +17,12 @@ from fleet.model import (
 from fleet.parallel_plan import ParallelPlan
 from fleet.weights import layers_of_stages
 
-DTYPE_BYTES = {"bf16": 2, "fp8": 1}
 PLAIN_BYTES = 2
+DTYPE_BYTES = {
+    **dict.fromkeys(("bf16", "bfloat16", "fp16", "float16"), PLAIN_BYTES),
+    **dict.fromkeys(("fp8", "fp8_e4m3", "fp8_e5m2"), 1),
+}
+"""By the names that engines take."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,7 @@ class Missing:
     """A figure that is not known: the key that would say it."""
 
     figure: str
-    """``weights``, ``kv``, ``state``, ``context``."""
+    """``weights``, ``kv``, ``stored`` (the checkpoint's own quantisation), ``tower`` (left out of the weights)."""
     key: str
     message: str
 

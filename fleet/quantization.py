@@ -102,6 +102,13 @@ class StoredFormat:
     kv_cache_dtype: str | None = None
     """``fp8`` where the checkpoint brings scales for the KV cache."""
 
+    def is_like(self, quantization: str) -> bool:
+        """Whether the checkpoint is stored in this encoding, whatever its scales cover."""
+        used = {self.default, *(rule.encoding for rule in self.rules)} | ({self.experts} if self.experts else set())
+        least = min(encoding.bits for encoding in used)
+        named = {encoding.name.partition("-")[0] for encoding in used if encoding.bits == least < PLAIN.bits}
+        return quantization.partition("-")[0] in named
+
     def encoding_of(self, tensor: Tensor) -> Encoding:
         """How a tensor is stored."""
         if not tensor.is_linear or self.excluded.names(tensor.module):

@@ -18,10 +18,10 @@ def encoding_of(tensor: Tensor, model: Model, quantization: str | None = None) -
     """How a tensor is stored: in the checkpoint's own format, or the usual way of the quantisation asked for.
 
     The usual way: linear layers of the language model; embeddings, head, routers, norms and towers stay bf16. Of a
-    mixture of experts, mxfp4 takes the experts alone, 4-bit integers too where layers keep a state, and nvfp4 leaves
-    latent attention alone.
+    mixture of experts, mxfp4 takes the experts alone, 4-bit integers too where layers keep a state (int4 also where
+    attention is latent), and nvfp4 leaves latent attention alone. A checkpoint that is stored in the encoding asked for is taken as it is.
     """
-    if quantization is None:
+    if quantization is None or (model.stored and model.stored.is_like(quantization)):
         return model.stored.encoding_of(tensor) if model.stored else PLAIN
     if not tensor.is_linear or tensor.part in UNTOUCHED or _usually_stays(tensor, model, quantization):
         return PLAIN
@@ -33,15 +33,18 @@ def _usually_stays(tensor: Tensor, model: Model, quantization: str) -> bool:
         return tensor.part is Part.MTP and quantization in INTEGERS and model.has_state
     if quantization == "mxfp4":
         return True
-    if quantization in INTEGERS:
-        return model.has_state
+    if quantization in INTEGERS and (model.has_state or (quantization == "int4" and model.has_latent_attention)):
+        return True
     return quantization == "nvfp4" and model.has_latent_attention and tensor.part in {Part.ATTENTION, Part.MTP}
 
 
 def weights_bytes_total(model: Model, quantization: str | None = None) -> int | Missing:
     """Bytes of the whole checkpoint as stored, towers and MTP layers included."""
-    lacking = model.lacks("weights")
-    return lacking or sum(bytes_by_part(model, quantization).values())
+    return _lacking(model, quantization) or sum(bytes_by_part(model, quantization).values())
+
+
+def _lacking(model: Model, quantization: str | None) -> Missing | None:
+    return model.lacks("weights") or (model.lacks("stored") if quantization is None else None)
 
 
 def bytes_by_part(model: Model, quantization: str | None = None) -> Mapping[Part, int]:
@@ -115,7 +118,7 @@ def weights_bytes_of_rank(
     Layers go to stages as evenly as they can, the first and last stage getting none of the rest. The first has the
     embedding and the towers, the last the head, the embedding once more where both are one, and MTP layers.
     """
-    lacking = model.lacks("weights")
+    lacking = _lacking(model, quantization)
     if lacking:
         return lacking
     key = ("rank", plan, quantization, with_mtp)

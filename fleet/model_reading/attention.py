@@ -15,7 +15,7 @@ BIAS_KEYS = ("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "use_
 def grouped(text: Text, layer: int, kind: str, window: int, *, shared: bool = False) -> Piece:
     """Attention of one layer; ``window`` is that of a sliding or chunked layer, ``shared`` reads another's cache."""
     heads = heads_of(text, layer, kind)
-    return Piece(_cache(text, heads, kind, window, shared=shared), tuple(_weights(text, layer, kind, heads, shared)))
+    return Piece(_cache(text, heads, kind, window, shared=shared), tuple(_weights(text, layer, kind, heads)))
 
 
 def _cache(text: Text, heads: Heads, kind: str, window: int, *, shared: bool) -> Attention:
@@ -29,7 +29,7 @@ def _cache(text: Text, heads: Heads, kind: str, window: int, *, shared: bool) ->
     return FullAttention(*sizes)
 
 
-def _weights(text: Text, layer: int, kind: str, heads: Heads, shared: bool) -> Iterator[Tensor]:
+def _weights(text: Text, layer: int, kind: str, heads: Heads) -> Iterator[Tensor]:
     family, hidden = text.family, text.hidden
     stated = next((text.keys.flag(key) for key in BIAS_KEYS if text.keys.has(key)), None)
     bias = family.qkv_bias if stated is None else stated
@@ -40,8 +40,7 @@ def _weights(text: Text, layer: int, kind: str, heads: Heads, shared: bool) -> I
     yield from linear(
         f"{at}.q_proj", heads.queries * heads.key_dim * gate, hidden, Part.ATTENTION, Split.OUTPUT, bias=bias
     )
-    if not (shared and text.keys.has("num_kv_shared_layers")):
-        yield from _keys_and_values(text, at, kind, heads, bias=bias)
+    yield from _keys_and_values(text, at, kind, heads, bias=bias)
     if family.attention_gate:
         yield from linear(f"{at}.gate_proj", out, hidden, Part.ATTENTION, Split.OUTPUT)
     yield from linear(f"{at}.o_proj", hidden, out, Part.ATTENTION, Split.INPUT, bias=out_bias)

@@ -44,7 +44,6 @@ _TRANSFORMERS: dict[str, Family] = {
             "yi",
             "internlm2",
             "internlm3",
-            "smollm3",
             "helium",
             "baichuan",
             "xverse",
@@ -56,7 +55,6 @@ _TRANSFORMERS: dict[str, Family] = {
             "deci",
             "nemotron-nas",
             "hyperclovax",
-            "youtu",
             "iquestcoder",
             "cwm",
             "bitnet",
@@ -75,6 +73,8 @@ _TRANSFORMERS: dict[str, Family] = {
         ),
         LLAMA,
     ),
+    **dict.fromkeys(("smollm3", "youtu", "granite_swa"), Family(tied=True)),
+    "minicpm3": replace(_DEEPSEEK, tied=True),
     "phimoe": Family(norm_bias=True, qkv_bias=True, out_bias=True),
     **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_5_vl", "qwen2_audio", "qwen2_5_omni", "mimo"), _QWEN2),
     "qwen2_moe": replace(_QWEN2, shared_gate=True),
@@ -83,7 +83,7 @@ _TRANSFORMERS: dict[str, Family] = {
         _QWEN3,
     ),
     **dict.fromkeys(
-        ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "mistral4", "axk1", "minicpm3"), _DEEPSEEK
+        ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "mistral4", "axk1"), _DEEPSEEK
     ),
     "deepseek_v4": Family(windows=Windows.NEVER, is_compressed=True, shared_experts=1),
     "longcat_flash": Family(windows=Windows.NEVER, doubled=True, mtp="none"),
@@ -99,7 +99,7 @@ _TRANSFORMERS: dict[str, Family] = {
     "gemma3n": _GEMMA3N,
     **dict.fromkeys(("gemma4", "gemma4_unified"), _GEMMA4),
     "gpt_oss": _GPT_OSS,
-    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoe_swa", "granite_swa"), _GRANITE_MOE),
+    **dict.fromkeys(("granitemoe", "granitemoeshared", "granitemoe_swa"), _GRANITE_MOE),
     "cohere": _COHERE,
     **dict.fromkeys(("cohere2", "cohere2_moe"), replace(_COHERE, window_pattern=4)),
     **dict.fromkeys(("olmo2", "olmo3", "flex_olmo"), Family(qk_norm=QkNorm.FULL, window_pattern=4)),

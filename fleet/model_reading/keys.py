@@ -20,7 +20,7 @@ class Lacking(Exception):
 
 
 class Keys:
-    """A section of a configuration. Keys that are null count as absent."""
+    """A section of a configuration. A key that is null counts as absent, but takes no default either."""
 
     def __init__(
         self, values: Mapping[str, object], source: str, path: str = "", defaults: Mapping[str, object] | None = None
@@ -36,7 +36,7 @@ class Keys:
             value = self.values.get(spelled)
             if value is not None:
                 return spelled, value
-        return name, self.defaults.get(name)
+        return name, None if name in self.values else self.defaults.get(name)
 
     def has(self, *names: str) -> bool:
         """Whether one of the keys is stated."""

@@ -30,6 +30,7 @@ def as_usual(config: Mapping[str, object], source: str) -> Mapping[str, object]:
         return config
     keys = Keys(config, source)
     text: dict[str, object] = {"hidden_act": "silu", "tie_word_embeddings": False, "model_type": "mistral"}
+    text["sliding_window"] = None
     text |= {TEXT.get(name, name): value for name, value in config.items() if name not in ELSEWHERE}
     text |= _mixture(keys.section("moe"))
     usual: dict[str, object] = {**text, "architectures": ["MistralForCausalLM"]}

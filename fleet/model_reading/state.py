@@ -73,7 +73,7 @@ def kimi_delta(text: Text, layer: int) -> Piece:
 def mamba1(text: Text, layer: int) -> Piece:
     """A selective state space (Mamba, Jamba)."""
     keys, hidden = text.keys, text.hidden
-    inner = keys.size("intermediate_size") if keys.has("time_step_rank") and not keys.has("expand") else None
+    inner = keys.size("intermediate_size") if text.family.is_state_only else None
     inner = inner or (keys.size("expand", 2) or 2) * hidden
     states, kernel = keys.need("ssm_state_size"), keys.size("conv_kernel", 4) or 4
     rank = keys.size("time_step_rank") if keys.find("time_step_rank")[1] != "auto" else None

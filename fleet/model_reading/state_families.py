@@ -36,7 +36,7 @@ WITH_STATES: dict[str, Family] = {
     "lfm2_moe": Family(tied=True, qk_norm=QkNorm.HEAD, state="conv"),
     "olmo_hybrid": Family(qk_norm=QkNorm.FULL, state="gdn"),
     "mamba": Family(tied=True, norms=1, state="mamba1", is_state_only=True, has_ffn=False),
-    "falcon_mamba": Family(norms=1, state="mamba1", is_state_only=True, has_ffn=False),
+    "falcon_mamba": Family(tied=True, norms=1, state="mamba1", is_state_only=True, has_ffn=False),
     "mamba2": Family(norms=1, state="mamba2", is_state_only=True, has_ffn=False),
 }
 """By ``model_type``."""

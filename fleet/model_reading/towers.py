@@ -36,7 +36,8 @@ def tower_tensors(outer: Keys, hidden: int) -> Iterator[Tensor]:
             continue
         role = name.removesuffix("_config")
         kind = section.text("model_type") or config.text("model_type")
-        keys = Keys(section.values, section.source, section.path, class_defaults(kind, role))
+        known = {**class_defaults(kind, role), "model_type": kind}
+        keys = Keys(section.values, section.source, section.path, known)
         yield from _vision(keys, config, hidden) if role == "vision" else _audio(keys, hidden)
 
 
