@@ -11,18 +11,13 @@ from typing import Literal
 
 from fleet.hardware import GpuModel
 from fleet.latency_fit import (
-    EngineCoefficients,
-    EngineFirstToken,
     Figure,
-    FirstTokenCoefficients,
     LatencyFit,
     Spread,
-    StepCoefficients,
     around,
     bundled_fit,
     tpot_seconds,
     ttft_seconds,
-    usual,
 )
 from fleet.latency_interval import Interval
 from fleet.latency_model import ModelWork, work_of
@@ -68,9 +63,8 @@ def latency_of(
     step = step_work(work, plan, gpu, load)
     if isinstance(step, Missing):
         return Latency(None, None, "none", (step.message,))
-    tpot = tpot_seconds(step, StepCoefficients(**fit.tpot.coefficients), _step_engine(fit, engine))
-    first = FirstTokenCoefficients(**fit.ttft.coefficients)
-    ttft = ttft_seconds(step, tpot, first, _first_engine(fit, engine))
+    tpot = tpot_seconds(step, fit.step, fit.step_engine(engine))
+    ttft = ttft_seconds(step, tpot, fit.first_token, fit.first_token_engine(engine))
     reasons = tuple(_unmeasured(fit, work, plan, gpu, engine, load))
     return Latency(
         tpot=around(tpot, _spread(fit.tpot, fit, gpu, engine, reasons)) if model.is_generative else None,
@@ -78,14 +72,6 @@ def latency_of(
         basis="extrapolated" if reasons else "fitted",
         reasons=reasons,
     )
-
-
-def _step_engine(fit: LatencyFit, engine: str) -> EngineCoefficients:
-    return EngineCoefficients(**(fit.tpot.engines.get(engine) or usual(fit.tpot.engines.values())))
-
-
-def _first_engine(fit: LatencyFit, engine: str) -> EngineFirstToken:
-    return EngineFirstToken(**(fit.ttft.engines.get(engine) or usual(fit.ttft.engines.values())))
 
 
 def _unmeasured(

@@ -7,7 +7,7 @@ belongs to a model. ``benchmarks/fit_latency.py --write`` fits them; nothing her
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from math import exp, log
 from statistics import fmean
@@ -18,6 +18,8 @@ from fleet.value import Value
 
 OVERLAP_POWER = 3
 """Reading and multiplying overlap."""
+USUAL = ""
+"""The name under which an engine that nobody measured stands."""
 PROMPT_BATCH_TOKENS = 2048
 """Shorter prompts share the launches of a prefill step."""
 
@@ -140,6 +142,39 @@ class LatencyFit(Value):
     tpot: Figure
     ttft: Figure
     saturation: SaturationFit
+
+    @cached_property
+    def step(self) -> StepCoefficients:
+        """Of the time per output token."""
+        return StepCoefficients(**self.tpot.coefficients)
+
+    @cached_property
+    def first_token(self) -> FirstTokenCoefficients:
+        """Of the time to the first token."""
+        return FirstTokenCoefficients(**self.ttft.coefficients)
+
+    @cached_property
+    def saturated(self) -> SaturationCoefficients:
+        """Of throughput."""
+        return SaturationCoefficients(**self.saturation.coefficients)
+
+    def step_engine(self, name: str) -> EngineCoefficients:
+        """Of an engine, or of a usual one where it was not measured."""
+        return self._step_engines.get(name) or self._step_engines[USUAL]
+
+    def first_token_engine(self, name: str) -> EngineFirstToken:
+        """Of an engine, or of a usual one where it was not measured."""
+        return self._first_token_engines.get(name) or self._first_token_engines[USUAL]
+
+    @cached_property
+    def _step_engines(self) -> dict[str, EngineCoefficients]:
+        engines = {**self.tpot.engines, USUAL: usual(self.tpot.engines.values())}
+        return {name: EngineCoefficients(**values) for name, values in engines.items()}
+
+    @cached_property
+    def _first_token_engines(self) -> dict[str, EngineFirstToken]:
+        engines = {**self.ttft.engines, USUAL: usual(self.ttft.engines.values())}
+        return {name: EngineFirstToken(**values) for name, values in engines.items()}
 
 
 @cache

@@ -17,7 +17,6 @@ from fleet.latency_fit import (
     bundled_fit,
     prompt_seconds,
     tpot_seconds,
-    usual,
 )
 from fleet.latency_interval import Interval
 from fleet.latency_model import ModelWork, work_of
@@ -67,9 +66,9 @@ def throughput_of(
     rate = saturated_tokens_per_second(
         step,
         plan,
-        StepCoefficients(**fit.tpot.coefficients),
-        EngineCoefficients(**(fit.tpot.engines.get(engine) or usual(fit.tpot.engines.values()))),
-        SaturationCoefficients(**fit.saturation.coefficients),
+        fit.step,
+        fit.step_engine(engine),
+        fit.saturated,
     )
     reasons = tuple(_unmeasured(fit, plan, gpu, engine))
     spread = _spread(fit, engine, reasons)

@@ -48,7 +48,7 @@ def test_the_file_is_what_the_program_writes(benchmark):
 
 def test_no_coefficient_belongs_to_a_model(fits):
     shapes = {point.row.shape for point in fits.points}
-    names = {name for name in (*fits.tpot, *fits.ttft, *fits.saturation)}
+    names = {*fits.tpot, *fits.ttft, *fits.saturation}
     assert not any(shape.split("/")[-1].lower() in name.lower() for shape in shapes for name in names)
     assert {name.split("/")[0] for name in names if "/" in name} == {"sglang", "tensorrt-llm", "vllm"}
 
