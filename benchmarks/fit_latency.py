@@ -15,8 +15,9 @@ from pathlib import Path
 
 from latency_errors import Errors, spread_of
 from latency_figures import TPOT, TTFT, Figure, Parameters, Point, saturation, split
-from latency_rows import copy_tables, latency_rows, saturated_rows, work_on
+from latency_rows import Row, copy_tables, latency_rows, saturated_rows, work_on
 from latency_tables import print_figure, print_roofline, print_rows
+from packaging.version import Version
 from robust_fit import fit
 
 from fleet.latency_work import Load
@@ -28,7 +29,7 @@ SOURCE = (
     "latency: ai-dynamo/aiconfigurator@095f58a silicon_sample.csv (runs of InferenceX and NVIDIA); throughput: "
     "NVIDIA/TensorRT-LLM@03e27c7 docs/source/developer-guide/perf-overview.md; copies in tests/data/latency"
 )
-FEW_SHAPES = 0.95
+FEW_SHAPES = 0.9
 """Six shapes have throughputs: their own residuals reach less far than those of the next one, so more is kept."""
 POINTS_OF_A_SHAPE = 8
 """A shape counts as at most so many points: its rows err together."""
@@ -135,6 +136,7 @@ def file_of(fits: Fits, errors: dict[str, Errors]) -> dict[str, object]:
         "shapes": len({row.shape for row in rows}),
         "gpus": sorted({row.gpu for row in rows}),
         "encodings": sorted({row.quantization for row in rows}),
+        "engine_versions": {engine: _versions(rows, engine) for engine in sorted({row.engine for row in rows})},
         "largest_batch": max(round(row.load.concurrency / row.plan.data) for row in rows),
         "longest_input_tokens": max(row.load.input_tokens for row in rows),
         "tpot": _figure(fits.tpot, errors["tpot"]),
@@ -147,6 +149,13 @@ def file_of(fits: Fits, errors: dict[str, Errors]) -> dict[str, object]:
             "other_gpu": spread_of(errors["saturation"].gpu, errors["saturation"].shape, FEW_SHAPES),
         },
     }
+
+
+def _versions(rows: Sequence[Row], engine: str) -> list[str]:
+    """Oldest and newest numbered version among the points of an engine."""
+    numbered = {row.engine_version for row in rows if row.engine == engine and row.engine_version[:1].isdigit()}
+    ordered = sorted(numbered, key=Version)
+    return [ordered[0], ordered[-1]]
 
 
 def _figure(parameters: Parameters, errors: Errors) -> dict[str, object]:

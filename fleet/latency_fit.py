@@ -137,6 +137,8 @@ class LatencyFit(Value):
     """Different models in the rows."""
     gpus: tuple[str, ...]
     encodings: tuple[str, ...]
+    engine_versions: Mapping[str, tuple[str, str]]
+    """Oldest and newest version among the points of each engine; newer ones may be faster."""
     largest_batch: int
     longest_input_tokens: int
     tpot: Figure

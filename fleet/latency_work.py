@@ -55,7 +55,7 @@ class StepWork:
     prompt_link: float
     """Bytes of one prompt between the ranks."""
     hops: float
-    """Waits of a step, each for the depth of the tree over the ranks."""
+    """Waits of a step, each for the depth of the tree over the ranks; copies of a dense model wait for nobody."""
     kernels: int
     batch: float
     """Requests of one data-parallel rank and one pipeline stage."""
@@ -83,7 +83,8 @@ def step_work(work: ModelWork, plan: ParallelPlan, gpu: GpuModel, load: Load) ->
     expert = work.expert_bytes / ranks / bandwidth
     split = plan.tensor * plan.context
     link = _link_bytes_per_second(gpu)
-    crossing = BYTES_OF_ACTIVATION * work.model.hidden_size * work.reductions if ranks > 1 else 0.0
+    together = ranks if work.expert_bytes else split
+    crossing = _crossing_bytes(work, plan) if together > 1 else 0.0
     return StepWork(
         dense=dense,
         experts=expert * work.chosen_part(batch * plan.data),
@@ -94,8 +95,8 @@ def step_work(work: ModelWork, plan: ParallelPlan, gpu: GpuModel, load: Load) ->
         prompt_attention=work.attention_operations_of_prompt(load.input_tokens) / split / plain_peak,
         prompt_memory=dense + expert * work.chosen_part(load.input_tokens),
         link=crossing * batch / link,
-        prompt_link=2 * crossing * load.input_tokens * (ranks - 1) / ranks / link,
-        hops=work.reductions * math.log2(ranks) if ranks > 1 else 0.0,
+        prompt_link=2 * crossing * load.input_tokens * (together - 1) / together / link,
+        hops=work.reductions * math.log2(together),
         kernels=work.kernels,
         batch=batch,
         running=min(batch, _sequences_held(work, plan, gpu, sequence)),
@@ -104,6 +105,20 @@ def step_work(work: ModelWork, plan: ParallelPlan, gpu: GpuModel, load: Load) ->
         has_experts=work.expert_bytes > 0,
         is_low_precision=peak > plain_peak,
     )
+
+
+def _crossing_bytes(work: ModelWork, plan: ParallelPlan) -> float:
+    """Bytes of one token between the ranks of a step.
+
+    Tensor parallelism reduces after attention and after the FFN. Data-parallel ranks that share experts send each token
+    to the ranks of its experts instead, and back.
+    """
+    activation = BYTES_OF_ACTIVATION * work.model.hidden_size
+    reduced = activation * work.reductions if plan.tensor > 1 or plan.context > 1 else 0.0
+    experts = work.model.experts
+    if plan.data == 1 or experts is None:
+        return reduced
+    return reduced + 2 * activation * experts.layers * min(experts.active, plan.stage_ranks)
 
 
 def _sequences_held(work: ModelWork, plan: ParallelPlan, gpu: GpuModel, sequence_bytes: int) -> float:
