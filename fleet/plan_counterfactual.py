@@ -12,7 +12,7 @@ from fleet.plan_judgement import Judged, judge
 from fleet.plan_search import Field, smallest
 from fleet.plan_wish import PlanWish
 
-SMALLER_ENCODINGS = ("fp8", "int4")
+SMALLER_ENCODINGS = ("fp8", "nvfp4", "int4")
 """Tried in this order; a checkpoint in it must exist."""
 STEPS_OF_BISECTION = 32
 

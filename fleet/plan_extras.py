@@ -12,8 +12,6 @@ from fleet.tensors import Part, Split
 
 BF16_BYTES = 2
 _ADAPTED = frozenset({Part.ATTENTION, Part.DENSE_FFN, Part.SHARED_EXPERTS})
-DEFAULT_ENCODER_TOKENS = 8192
-"""One batch of prompt tokens of an encoder: vLLM's default budget on large GPUs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from fleet.constraints import arithmetic, context_length
 from fleet.hardware import BYTES_PER_GIB, GpuModel
-from fleet.memory import Memory, rank_memory
+from fleet.memory import Memory, rank_memory, settings_of, visible_bytes
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import ModelFigures
@@ -53,11 +53,26 @@ class Judged:
 
 def judge(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Judged:
     """Judge exactly this plan."""
-    forbidden = (
+    return Judged(plan, _forbidden(figures, plan, gpu, wish), rank_memory(figures, plan, gpu, wish))
+
+
+def judge_possible(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Judged | None:
+    """The same, or ``None`` where a look says no: something forbids it, or the cache alone exceeds the GPU."""
+    if _forbidden(figures, plan, gpu, wish):
+        return None
+    sequence, visible = figures.sequence_bytes(plan, wish.context_of(figures.model)), visible_bytes(gpu, wish)
+    if isinstance(sequence, int) and visible is not None:
+        wanted = min(-(-wish.concurrency // plan.data), settings_of(wish, gpu, visible, plan).max_num_seqs)
+        if sequence * wanted > visible:
+            return None
+    return Judged(plan, (), rank_memory(figures, plan, gpu, wish))
+
+
+def _forbidden(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> tuple[Reason, ...]:
+    return (
         *arithmetic(figures, plan, gpu, wish.engine, wish.engine_version, wish.sharing),
         *context_length(figures.model, wish.context_of(figures.model)),
     )
-    return Judged(plan, forbidden, rank_memory(figures, plan, gpu, wish))
 
 
 def memory_reasons(

@@ -16,7 +16,7 @@ from fleet.memory import visible_bytes
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import ModelFigures
-from fleet.plan_judgement import Judged, judge
+from fleet.plan_judgement import Judged, judge_possible
 from fleet.plan_wish import PlanWish
 
 NODES_WHEN_OPEN = 4
@@ -66,13 +66,15 @@ def enumerate_plans(figures: ModelFigures, wish: PlanWish, gpus: int, field: Fie
 
 
 def search(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Iterator[Judged]:
-    """Every candidate, judged, from the fewest GPUs up; counts that can't hold the weights are left out."""
+    """Every candidate that may fit, judged, from the fewest GPUs up."""
     least = least_gpus(figures, gpu, wish, field)
     for gpus in field.counts:
         if gpus < least:
             continue
         for plan in enumerate_plans(figures, wish, gpus, field):
-            yield judge(figures, plan, gpu, wish)
+            judged = judge_possible(figures, plan, gpu, wish)
+            if judged is not None:
+                yield judged
 
 
 def smallest(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Judged | None:

@@ -70,9 +70,11 @@ class PlanWish:
     with_mtp: bool = False
     """Load the checkpoint's own MTP layers to draft with."""
     encoder_cache_tokens: int | None = None
-    """Embeddings of the vision or audio encoder that are kept; ``None`` = one batch of them, where there is a tower."""
+    """Embeddings of the vision or audio encoder that are kept, beyond what the measured activation peak holds."""
     disaggregation: bool = True
     """Whether separate pools for prefill and decode may be proposed."""
+    working_set_tokens: int | None = None
+    """Distinct prompt tokens of one replica that come again; ``None`` = not known."""
     closed_paths: frozenset[str] = frozenset()
     """Code paths that advisories close for this engine and version."""
 

@@ -12,6 +12,7 @@ from fleet.constraints.kernels import kernel_notes
 from fleet.disaggregation import disaggregation
 from fleet.hardware import GpuModel
 from fleet.kv_cache import cross_bytes_per_sequence, kv_bytes_per_token, kv_sliding, state_bytes_per_sequence
+from fleet.kv_tiers import Tier, tiers
 from fleet.memory import Memory
 from fleet.memory_constants import constants_for
 from fleet.model import Missing, Model
@@ -19,25 +20,28 @@ from fleet.parallel_plan import ParallelPlan
 from fleet.plan_answer import Alternative, ModelSize, PlanAnswer
 from fleet.plan_counterfactual import counterfactuals, largest_context
 from fleet.plan_figures import ModelFigures, figures_of
-from fleet.plan_judgement import Judged, judge
+from fleet.plan_hardware import ground_of
+from fleet.plan_judgement import Judged, judge, judge_possible
 from fleet.plan_search import Field, enumerate_plans, field_of, smallest
-from fleet.plan_speed import SpeedWish, speed_document
-from fleet.plan_wish import PlanWish, Reason, WishError
+from fleet.plan_speed import SpeedWish, instance_for, speed_document
+from fleet.plan_wish import PlanWish, Reason
+from fleet.prices import bundled
 from fleet.weights import parameters_active, parameters_total, weights_bytes_total
 
-DEFAULT_GPU = "H100"
 MAX_ALTERNATIVES = 8
 
 
 def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> PlanAnswer:
     """The answer to a wish; raises `WishError` or `fleet.hardware.UnknownHardware` for one that can't be read."""
-    gpu, field, wish = _hardware(wish)
+    speed = speed or SpeedWish()
+    ground = ground_of(model, wish, speed.prices or bundled())
+    gpu, field, wish = ground.gpu, ground.field, ground.wish
     figures = figures_of(model, wish.quantization, wish.kv_dtype)
     explicit = wish.is_explicit
     chosen = judge(figures, wish.explicit_plan, gpu, wish) if explicit else _proposed(figures, gpu, wish, field)
     offered = _offered(chosen, wish)
     fits = "no" if offered else chosen.fits
-    fewest = chosen if fits == "yes" and not explicit else smallest(figures, gpu, wish, field)
+    fewest = smallest(figures, gpu, wish, field) if explicit else chosen if fits == "yes" else None
     nodes = -(-chosen.plan.gpus // field.node)
     memory = None if isinstance(chosen.memory, Missing) else chosen.memory
     size = model_size(model, wish)
@@ -55,16 +59,17 @@ def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> Pla
         smallest_gpus=None if fewest is None else fewest.plan.gpus,
         alternatives=_alternatives(figures, gpu, wish, field, chosen),
         counterfactuals=counterfactuals(figures, gpu, wish, field, chosen) if fits == "no" else (),
-        notes=_notes(figures, gpu, wish, chosen, nodes),
+        notes=(*((ground.note,) if ground.note else ()), *_notes(figures, gpu, wish, chosen, nodes)),
         advice=_advice(figures, gpu, wish, chosen.plan, memory, size),
-        speed=speed_document(model, chosen.plan, gpu, wish, nodes, speed or SpeedWish()),
+        speed=speed_document(model, chosen.plan, gpu, wish, nodes, speed),
     )
 
 
 def smallest_gpus(model: Model, wish: PlanWish) -> int | None:
     """The fewest of the offered GPUs on which some plan fits; ``None`` when none does or a figure is missing."""
-    gpu, field, wish = _hardware(wish)
-    found = smallest(figures_of(model, wish.quantization, wish.kv_dtype), gpu, wish, field)
+    ground = ground_of(model, wish, bundled())
+    figures = figures_of(model, wish.quantization, wish.kv_dtype)
+    found = smallest(figures, ground.gpu, ground.wish, ground.field)
     return None if found is None else found.plan.gpus
 
 
@@ -91,18 +96,6 @@ def model_size(model: Model, wish: PlanWish) -> ModelSize:
 def _largest(figures: ModelFigures, item: ParallelPlan, memory: Memory | None) -> int | None:
     known = memory is not None and memory.sequence_bytes is not None
     return largest_context(figures, item, memory) if memory is not None and known else None
-
-
-def _hardware(wish: PlanWish) -> tuple[GpuModel, Field, PlanWish]:
-    node = None
-    if wish.instance is not None:
-        shape = hardware.instance(wish.instance)
-        if wish.gpu is not None and wish.gpu != shape.gpu:
-            raise WishError(f"{wish.instance} carries {shape.gpu}, not {wish.gpu}")
-        node = shape.gpus
-        wish = replace(wish, gpu=shape.gpu, gpus=wish.gpus or (None if wish.is_explicit else node))
-    gpu = hardware.gpu(wish.gpu or DEFAULT_GPU)
-    return gpu, field_of(gpu, wish, node), wish
 
 
 def _proposed(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Judged:
@@ -134,8 +127,10 @@ def _alternatives(
     for gpus in _counts(field, chosen.plan.gpus):
         same = gpus == chosen.plan.gpus
         for item in enumerate_plans(figures, open_wish, gpus, field):
-            judged = judge(figures, item, gpu, open_wish)
-            if judged.fits == "yes" and item != chosen.plan and isinstance(judged.memory, Memory):
+            judged = judge_possible(figures, item, gpu, open_wish)
+            if not judged or judged.fits != "yes" or item == chosen.plan:
+                continue
+            if isinstance(judged.memory, Memory):
                 found.append(_alternative(judged.memory, item, field))
                 if not same:
                     break
@@ -158,6 +153,10 @@ def _notes(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, chosen: Judged,
     notes.append(f"memory constants: {constants.constants.source}")
     notes += kernel_notes(figures, gpu)
     notes += _network_notes(gpu, wish, chosen.plan, nodes)
+    if kv_sliding(figures.model, wish.kv_dtype) is not None:
+        notes.append(
+            "sliding layers are counted by their window: with the hybrid cache manager off they keep every token"
+        )
     if figures.model.is_generic:
         notes.append(f"{figures.model.architecture} is not known: read as a plain transformer, all keys were present")
     if not wish.has_context:
@@ -206,4 +205,22 @@ def _advice(
         "batch": None if memory is None else batch_settings(figures, wish, gpu, memory),
         "experts": moe_advice(figures, item, wish, gpu),
         "disaggregation": pools,
+        "kv_tiers": _tiers(gpu, wish, item, memory, size),
     }
+
+
+def _tiers(
+    gpu: GpuModel, wish: PlanWish, item: ParallelPlan, memory: Memory | None, size: ModelSize
+) -> tuple[Tier, ...] | None:
+    """Host and remote tiers of the KV cache; ``None`` where cache, model or host are not known."""
+    instance = instance_for(item, gpu, wish)
+    if instance is None or memory is None or memory.kv_tokens is None or not size.kv_bytes_per_token:
+        return None
+    host = instance.memory_mib * hardware.BYTES_PER_MIB * item.gpus // instance.gpus
+    return tiers(
+        kv_tokens=memory.kv_tokens,
+        kv_bytes_per_token=size.kv_bytes_per_token,
+        host_bytes_per_replica=host,
+        working_set_tokens=wish.working_set_tokens,
+        closed_paths=wish.closed_paths,
+    )

@@ -243,3 +243,17 @@ def test_no_number_is_infinite_or_undefined():
             yield value
 
     assert all(math.isfinite(number) for number in numbers(answer.to_document()))
+
+
+def test_without_hardware_the_cheapest_that_fits_is_proposed():
+    small = plan(model_named("Qwen/Qwen3-8B"), PlanWish(context_tokens=8192, quantization="fp8"))
+    assert (small.gpu.name, small.fits, small.plan.gpus) == ("L4", "yes", 1)
+    assert "no GPU was given" in small.notes[0]
+    large = plan(model_named("deepseek-ai/DeepSeek-V3"), PlanWish(context_tokens=8192))
+    assert large.fits == "yes"
+    assert large.gpu.compute_capability >= (8, 0)
+
+
+def test_a_cache_of_few_blocks_gets_no_tier():
+    answer = plan(model_named("Qwen/Qwen3-8B"), PlanWish(gpu="H100", gpus=1, working_set_tokens=10_000))
+    assert not any(tier["pays"] for tier in answer.to_document()["kv_tiers"])
