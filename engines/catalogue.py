@@ -133,6 +133,10 @@ class Catalogue:
         """The versions whose day of upload is known, ascending."""
         return self.releases.versions(name)
 
+    def released(self, name: EngineName, version: str) -> str | None:
+        """The day of a version's upload, ISO 8601, or ``None`` when it is not known."""
+        return self.releases.released(name, version)
+
     def metrics(self, name: EngineName, version: str, front: Front | None = None) -> MetricsDialect:
         """Where the metrics are and what they are called."""
         return metrics(self.tables[name].metrics_of(version, front))

@@ -204,6 +204,10 @@ class EngineCatalogue(Protocol):
         """The versions whose day of upload is known, ascending."""
         ...
 
+    def released(self, name: EngineName, version: str) -> str | None:
+        """The day of a version's upload, ISO 8601, or ``None`` when it is not known."""
+        ...
+
     def metrics(self, name: EngineName, version: str, front: Front | None = None) -> MetricsDialect:
         """Where the metrics are and what they are called."""
         ...

@@ -12,7 +12,9 @@ from fleet.advisory import Advisory, normalised_package
 from fleet.canonical import digest
 from fleet.images import ImageRecord
 from fleet.matching import Match, Result, Subject, worst_first
+from fleet.node_pools import NodePool
 from fleet.policy import Policy
+from fleet.prices import PriceTable
 from fleet.recall import Recall
 from fleet.value import Value
 from fleet.versions import PublishedVersions, parse_version
@@ -141,6 +143,12 @@ class Facts(Value):
     images: tuple[ImageRecord, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     triage: tuple[Triage, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    """The environment's node pools; empty = nothing is known about them, and any instance may be taken."""
+    prices: PriceTable | None = None
+    """``None`` = the table that came with the program."""
+    model_configs: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Model id -> its ``config.json``, for models that the catalogue lacks or that the environment has changed."""
     catalogue_digest: str = ""
     """The digest of the engine catalogue that these facts were made with."""
 

@@ -39,7 +39,7 @@ spec:
   hardware: {instance_type: g6.xlarge, gpus: 1}
 """
     )
-    document = manifest.model_dump(mode="json", exclude_none=True)
+    document = manifest.model_dump(mode="json", exclude_unset=True)
     document["spec"] |= spec
     return Manifest.model_validate(document)
 

@@ -1,0 +1,207 @@
+"""Picks engine, version, hardware and plan: rules and planner filter, scores order, the best one is pinned."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fleet.engine import EngineCatalogue
+from fleet.facts import Facts
+from fleet.manifest import Manifest, PinnedManifest, missing_pins
+from fleet.placement.decision import Candidate, Choice, Rejection, Score
+from fleet.placement.engine_walk import Accepted, engines_of, mandatory, review_draft, sentence, turned_away, walk
+from fleet.placement.hardware_search import Found, Option, search_hardware
+from fleet.placement.pinning import completed, pin_record, pinned
+from fleet.placement.scoring import cheapest_of, engine_scores, option_scores
+from fleet.placement.wording import nearest_miss, notes_of, outscored
+from fleet.rules import review
+from fleet.spec import Canary, EngineName, Spec
+from fleet.violation import Enforcement, Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """A candidate with the spec that it would be pinned as."""
+
+    candidate: Candidate
+    spec: Spec
+    violations: tuple[Violation, ...]
+
+
+def choose(manifest: Manifest, facts: Facts, catalogue: EngineCatalogue) -> Choice:
+    """Pick what is open in a manifest, pin it, and keep the reason of every rejection."""
+    if manifest.spec.hosted is not None:
+        return _hosted(manifest, facts, catalogue)
+    return _choose(manifest, facts, catalogue, source_digest=manifest.source_digest, exclude=None)
+
+
+def repin(given: PinnedManifest, facts: Facts, catalogue: EngineCatalogue) -> Choice:
+    """The same engine, hardware and plan at the newest acceptable version: the proposal after an advisory."""
+    engine = given.spec.engine
+    if engine is None:
+        return Choice(None, (), None, tuple(review(given, facts, catalogue)))
+    opened = engine.model_copy(update={"version": None, "image": None, "runtime": "image"})
+    update = {"engine": opened, "canary": None, "parallelism": given.spec.parallelism}
+    manifest = Manifest(metadata=given.metadata, spec=given.spec.model_copy(update=update))
+    choice = _choose(manifest, facts, catalogue, source_digest=given.pin.source_digest, exclude=None)
+    if choice.pinned is None:
+        return choice
+    spec = choice.pinned.spec.model_copy(update={"canary": given.spec.canary})
+    return replace(choice, pinned=choice.pinned.model_copy(update={"spec": spec}), canary=None)
+
+
+def _hosted(manifest: Manifest, facts: Facts, catalogue: EngineCatalogue) -> Choice:
+    whole = PinnedManifest(
+        metadata=manifest.metadata,
+        spec=manifest.spec,
+        pin=pin_record(facts, catalogue, manifest.source_digest, "image"),
+    )
+    violations = tuple(review(whole, facts, catalogue))
+    return Choice(None, (), None if mandatory(violations) else whole, violations)
+
+
+def _choose(
+    manifest: Manifest, facts: Facts, catalogue: EngineCatalogue, *, source_digest: str, exclude: EngineName | None
+) -> Choice:
+    rejections: list[Rejection] = []
+    accepted: list[tuple[Accepted, Found | None]] = []
+    for name in engines_of(manifest, catalogue):
+        away = turned_away(manifest, name, facts, catalogue, exclude)
+        if away:
+            rejections.append(away)
+            continue
+        found, refused = walk(manifest, name, facts, catalogue, source_digest)
+        rejections += refused
+        if found:
+            searched = search_hardware(found.spec, name, found.version, facts)
+            rejections += searched.rejections if searched else ()
+            accepted.append((found, searched))
+    contenders = _contenders(manifest, accepted, catalogue)
+    chosen, refused = _first_acceptable(manifest, contenders, facts, catalogue, source_digest)
+    rejections += refused
+    considered = sum(searched.considered if searched else 1 for _, searched in accepted)
+    if chosen is None:
+        whole = tuple(review(manifest, facts, catalogue))
+        would_fit = nearest_miss(manifest.spec, accepted, facts)
+        return Choice(None, tuple(rejections), None, whole, considered=considered, would_fit=would_fit)
+    rejections += [outscored(other.candidate, chosen.candidate) for other in contenders if other is not chosen]
+    return _decided(manifest, chosen, rejections, facts, catalogue, source_digest, considered)
+
+
+def _decided(
+    manifest: Manifest,
+    chosen: Contender,
+    rejections: Sequence[Rejection],
+    facts: Facts,
+    catalogue: EngineCatalogue,
+    source_digest: str,
+    considered: int,
+) -> Choice:
+    canary = _canary(manifest, chosen.candidate, facts, catalogue) if manifest.spec.canary else None
+    whole = None
+    if not mandatory(chosen.violations) and not missing_pins(chosen.spec):
+        spec = chosen.spec.model_copy(update={"canary": _pinned_canary(manifest, canary)})
+        whole = pinned(manifest.metadata, spec, facts, catalogue, source_digest)
+    notes = notes_of(manifest, chosen.candidate)
+    return Choice(chosen.candidate, tuple(rejections), whole, chosen.violations, canary, considered, (), notes)
+
+
+def _contenders(
+    manifest: Manifest, accepted: Sequence[tuple[Accepted, Found | None]], catalogue: EngineCatalogue
+) -> list[Contender]:
+    """Every candidate that is left, the best first."""
+    options = [option for _, searched in accepted if searched for option in searched.options]
+    cheapest = cheapest_of(options)
+    found: list[Contender] = []
+    for item, searched in accepted:
+        preference = catalogue.preference(manifest, item.engine)
+        base = Candidate(
+            engine=item.engine,
+            version=item.version,
+            instance_type=item.spec.hardware.instance_type if item.spec.hardware else None,
+            quantization=item.spec.model.quantization,
+            preference=preference,
+            residuals=sum(violation.severity is Enforcement.ADVISORY for violation in item.violations),
+            model_id=item.spec.model.id,
+        )
+        scores = engine_scores(manifest, item.engine, preference, catalogue).scores
+        if searched is None:
+            found.append(Contender(replace(base, scores=scores), item.spec, item.violations))
+            continue
+        for option in searched.options:
+            parts = (*scores, *option_scores(option, manifest.spec.objectives, cheapest))
+            candidate = _with_option(base, option, parts)
+            found.append(Contender(candidate, completed(item.spec, option), item.violations))
+    return sorted(found, key=lambda contender: _rank(contender.candidate))
+
+
+def _with_option(base: Candidate, option: Option, scores: tuple[Score, ...]) -> Candidate:
+    return replace(
+        base,
+        instance_type=option.place.instance.name,
+        quantization=option.model.quantization,
+        model_id=option.model.id,
+        plan=option.plan,
+        nodes=option.nodes,
+        sharing=option.place.sharing.value,
+        purchase=option.place.purchase,
+        pool=option.place.pool,
+        estimate=option.estimate,
+        scores=scores,
+    )
+
+
+def _first_acceptable(
+    manifest: Manifest,
+    contenders: Sequence[Contender],
+    facts: Facts,
+    catalogue: EngineCatalogue,
+    source_digest: str,
+) -> tuple[Contender | None, list[Rejection]]:
+    """The best contender that still passes the rules with its hardware written down."""
+    rejections: list[Rejection] = []
+    for contender in contenders:
+        candidate = contender.candidate
+        if candidate.plan is None:
+            return contender, rejections
+        violations = review_draft(manifest.metadata, contender.spec, facts, catalogue, source_digest)
+        missing = missing_pins(contender.spec)
+        refusing = [item for item in mandatory(violations) if item.pointer not in missing]
+        if not refusing:
+            return replace(contender, violations=violations), rejections
+        rejections.append(
+            Rejection(
+                candidate.engine,
+                candidate.version,
+                refusing[0].rule,
+                sentence(refusing),
+                candidate.instance_type,
+                str(candidate.plan),
+                candidate.model_id,
+            )
+        )
+    return None, rejections
+
+
+def _rank(candidate: Candidate) -> tuple[bool, float, int, int, str, str]:
+    """Best first: a final version before any pre-release, then the score, fewer residuals, fewer GPUs."""
+    gpus = candidate.plan.gpus if candidate.plan else 0
+    score = -round(candidate.total, 6)
+    return (candidate.is_prerelease, score, candidate.residuals, gpus, candidate.engine, candidate.instance_type or "")
+
+
+def _canary(manifest: Manifest, chosen: Candidate, facts: Facts, catalogue: EngineCatalogue) -> Choice:
+    """The second arm, on another engine, under its own name."""
+    wish = manifest.spec.canary
+    spec = manifest.spec.model_copy(update={"engine": wish.engine if wish else None, "canary": None})
+    served_name = manifest.served_name
+    arm = Manifest(
+        metadata=manifest.metadata.model_copy(update={"name": f"{manifest.name[:56]}-canary"}),
+        spec=spec.model_copy(update={"served_name": served_name}),
+    )
+    return _choose(arm, facts, catalogue, source_digest=manifest.source_digest, exclude=chosen.engine)
+
+
+def _pinned_canary(manifest: Manifest, choice: Choice | None) -> Canary | None:
+    """The manifest's canary with the engine that was chosen for it, where one was."""
+    canary = manifest.spec.canary
+    engine = choice.pinned.spec.engine if choice is not None and choice.pinned is not None else None
+    return canary.model_copy(update={"engine": engine}) if canary is not None and engine is not None else canary

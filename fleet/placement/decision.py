@@ -1,0 +1,98 @@
+"""What placement decides: candidates, the one that was taken, and the reason of every one that was not."""
+
+from dataclasses import dataclass, field
+
+from fleet.engine import Preference
+from fleet.manifest import PinnedManifest
+from fleet.parallel_plan import ParallelPlan
+from fleet.placement.estimate import Estimate
+from fleet.plan_wish import Reason
+from fleet.spec import EngineName
+from fleet.versions import is_final, parse_version
+from fleet.violation import Violation
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One part of a candidate's score."""
+
+    name: str
+    weight: float
+    value: float
+    """0 to 1."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One way to serve a manifest."""
+
+    engine: EngineName
+    version: str
+    instance_type: str | None
+    """``None`` while the manifest leaves the hardware open and nothing is known about its model."""
+    quantization: str | None
+    preference: Preference
+    residuals: int
+    """Advisory violations that stay: fewer is better between equal scores."""
+    model_id: str = ""
+    plan: ParallelPlan | None = None
+    nodes: int | None = None
+    sharing: str = "exclusive"
+    purchase: str = "on-demand"
+    pool: str | None = None
+    estimate: Estimate | None = None
+    """Latency, throughput, replicas and cost; ``None`` where the model is not known."""
+    scores: tuple[Score, ...] = ()
+
+    @property
+    def is_prerelease(self) -> bool:
+        """Whether nothing final was acceptable: taken only when no engine offers a final version."""
+        version = parse_version(self.version)
+        return version is None or not is_final(version)
+
+    @property
+    def total(self) -> float:
+        """The weighted sum of its scores; the preference alone where nothing else is known."""
+        weights = sum(score.weight for score in self.scores)
+        return sum(score.weight * score.value for score in self.scores) / weights if weights else self.preference.score
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A candidate that was not taken: the rule, or the better candidate, that decided."""
+
+    engine: str
+    version: str | None
+    """``None`` when the engine as a whole was rejected."""
+    rule: str
+    reason: str
+    instance_type: str | None = None
+    """``None`` when the version was rejected on any hardware."""
+    plan: str | None = None
+    model_id: str | None = None
+    """Set for an alternative model of the manifest."""
+    evidence: dict[str, int | float | str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, reason: Reason, *, engine: str, version: str, instance_type: str, plan: str | None) -> "Rejection":
+        """A rejection by one of the planner's reasons."""
+        return cls(engine, version, reason.rule, reason.message, instance_type, plan, evidence=dict(reason.evidence))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What placement decided. ``pinned`` is ``None`` when nothing was acceptable or a part is still missing."""
+
+    chosen: Candidate | None
+    rejections: tuple[Rejection, ...]
+    pinned: PinnedManifest | None
+    violations: tuple[Violation, ...]
+    """What keeps the choice from being pinned, and what stays to be known about it."""
+    canary: "Choice | None" = None
+    considered: int = 0
+    """Candidates that were looked at."""
+    would_fit: tuple[str, ...] = ()
+    """Changes with which the nearest miss would fit, where nothing does."""
+    notes: tuple[str, ...] = ()
+    """What the choice stands on, and what was not known."""

@@ -1,0 +1,149 @@
+"""What a plan is expected to do under a manifest's objectives: latency at its load, replicas, cost, and what fails."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleet import hardware
+from fleet.hardware import GpuModel
+from fleet.latency import Latency, latency_of
+from fleet.latency_interval import Interval
+from fleet.model import Model
+from fleet.parallel_plan import ParallelPlan
+from fleet.plan_wish import Reason
+from fleet.prices import Price, PriceTable
+from fleet.spec import Objectives, Scaling
+from fleet.throughput import throughput_of
+
+DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024, 256
+"""Where the objectives name no lengths."""
+ROUNDS = 3
+"""Little's law against a latency that depends on the load: it settles within three rounds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """One model on one plan by one engine."""
+
+    model: Model
+    plan: ParallelPlan
+    gpu: GpuModel
+    engine: str
+    quantization: str | None
+    kv_dtype: str
+    instance_type: str
+    nodes: int
+    purchase: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Expected figures of one replica and of all."""
+
+    latency: Latency
+    concurrency: int
+    """Requests in flight on one replica at the wished rate."""
+    tokens_per_second: Interval | None
+    """Output tokens of one replica at saturation."""
+    replicas: int
+    """That the wished rate needs, at least ``scaling.min``."""
+    price: Price | None
+    gpu_share: float
+    """Of the nodes of a replica: several replicas can share a node."""
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """Of all replicas; ``None`` while the price is not known."""
+        return None if self.price is None else self.price.usd_per_hour * self.gpu_share * self.replicas
+
+
+def estimate(serving: Serving, objectives: Objectives | None, scaling: Scaling, prices: PriceTable) -> Estimate:
+    """Work out the figures; nothing here refuses."""
+    wished = objectives or Objectives()
+    lengths = (wished.input_tokens or DEFAULT_INPUT_TOKENS, wished.output_tokens or DEFAULT_OUTPUT_TOKENS)
+    rate = throughput_of(
+        serving.model,
+        serving.plan,
+        serving.gpu,
+        engine=serving.engine,
+        quantization=serving.quantization,
+        kv_dtype=serving.kv_dtype,
+        input_tokens=lengths[0],
+        output_tokens=lengths[1],
+    ).total
+    replicas = _replicas(wished, lengths[1], rate, scaling)
+    concurrency, latency = _settled(serving, wished, lengths, replicas)
+    shape = hardware.instance(serving.instance_type)
+    return Estimate(
+        latency=latency,
+        concurrency=concurrency,
+        tokens_per_second=rate,
+        replicas=replicas,
+        price=prices.price(serving.instance_type, serving.purchase),
+        gpu_share=serving.plan.gpus / shape.gpus,
+    )
+
+
+def unmet(found: Estimate, objectives: Objectives | None, scaling: Scaling) -> Iterator[Reason]:
+    """Objectives that even the favourable end of the estimate misses; what is not known refuses nothing."""
+    if objectives is None:
+        return
+    for name, wished, interval in (
+        ("tpot", objectives.tpot_p95_seconds, found.latency.tpot),
+        ("ttft", objectives.ttft_p95_seconds, found.latency.ttft),
+    ):
+        if wished is not None and interval is not None and interval.low > wished:
+            message = (
+                f"{name} is at least {interval.low:.3g} s at {found.concurrency} in flight; {wished:g} s are wished"
+            )
+            yield Reason(f"objective-{name}", message, {"low_seconds": interval.low, "wished_seconds": wished})
+    if found.replicas > scaling.max:
+        rate = found.tokens_per_second.mid if found.tokens_per_second else 0.0
+        message = (
+            f"{found.replicas} replicas are needed for {objectives.requests_per_second:g} requests a second; max is "
+        )
+        message += f"{scaling.max}"
+        evidence = {"replicas": found.replicas, "max": scaling.max, "tokens_per_second_of_replica": rate}
+        yield Reason("objective-rate", message, evidence)
+    cost, most = found.usd_per_hour, objectives.max_cost_per_hour
+    if cost is not None and most is not None and cost > most and found.price is not None:
+        message = (
+            f"${cost:,.2f} an hour for {found.replicas} replicas (priced {found.price.as_of}); ${most:,.2f} are allowed"
+        )
+        yield Reason("objective-cost", message, {"usd_per_hour": cost, "max_cost_per_hour": most})
+
+
+def _replicas(wished: Objectives, output_tokens: int, rate: Interval | None, scaling: Scaling) -> int:
+    least = max(1, scaling.min)
+    if wished.requests_per_second is None or rate is None or rate.mid <= 0:
+        return least
+    return max(least, math.ceil(wished.requests_per_second * output_tokens / rate.mid))
+
+
+def _settled(serving: Serving, wished: Objectives, lengths: tuple[int, int], replicas: int) -> tuple[int, Latency]:
+    """Requests in flight on one replica (Little's law: rate x time in the system) and the latency at that load."""
+    concurrency = 1
+    latency = _latency(serving, concurrency, lengths)
+    if wished.requests_per_second is None:
+        return concurrency, latency
+    for _ in range(ROUNDS):
+        if latency.tpot is None or latency.ttft is None:
+            break
+        seconds = latency.ttft.mid + lengths[1] * latency.tpot.mid
+        concurrency = max(1, math.ceil(wished.requests_per_second / replicas * seconds))
+        latency = _latency(serving, concurrency, lengths)
+    return concurrency, latency
+
+
+def _latency(serving: Serving, concurrency: int, lengths: tuple[int, int]) -> Latency:
+    return latency_of(
+        serving.model,
+        serving.plan,
+        serving.gpu,
+        engine=serving.engine,
+        quantization=serving.quantization,
+        kv_dtype=serving.kv_dtype,
+        concurrency=concurrency,
+        input_tokens=lengths[0],
+        output_tokens=lengths[1],
+    )

@@ -1,0 +1,70 @@
+"""From a decision to a pinned manifest: hardware, parallelism and batch settings are written down."""
+
+from fleet.engine import EngineCatalogue
+from fleet.facts import Facts
+from fleet.manifest import PinnedManifest, PinRecord
+from fleet.model import Missing
+from fleet.parallel_plan import ParallelPlan
+from fleet.placement.hardware_search import Option, has_plan
+from fleet.spec import Batch, Hardware, Metadata, Model, Parallelism, Spec
+
+
+def pinned(
+    metadata: Metadata, spec: Spec, facts: Facts, catalogue: EngineCatalogue, source_digest: str
+) -> PinnedManifest:
+    """The pinned manifest of a whole spec."""
+    runtime = spec.engine.runtime if spec.engine and spec.engine.image is None else "image"
+    return PinnedManifest(metadata=metadata, spec=spec, pin=pin_record(facts, catalogue, source_digest, runtime))
+
+
+def pin_record(facts: Facts, catalogue: EngineCatalogue, source_digest: str, runtime: str) -> PinRecord:
+    """What a pin was made from."""
+    return PinRecord(
+        source_digest=source_digest,
+        facts_digest=facts.digest,
+        catalogue_digest=catalogue.digest,
+        runtime="process" if runtime == "process" else "image",
+    )
+
+
+def completed(spec: Spec, option: Option) -> Spec:
+    """The spec with what its plan decided; what the manifest says stays as it is."""
+    update: dict[str, object] = {}
+    if spec.hardware is None:
+        place = option.place
+        update["hardware"] = Hardware(
+            instance_type=place.instance.name,
+            gpus=option.plan.gpus,
+            sharing=place.sharing.value,
+            purchase=place.purchase,  # type: ignore[arg-type]  # the pool and the instance offer it
+        )
+    if not has_plan(spec):
+        update["parallelism"] = _parallelism(option.plan)
+    update["batch"] = _batch(spec.batch, option)
+    if option.model.note:
+        update["model"] = Model(id=option.model.id, revision=option.model.revision)
+    return spec.model_copy(update=update)
+
+
+def _parallelism(plan: ParallelPlan) -> Parallelism:
+    return Parallelism(
+        tensor=plan.tensor,
+        pipeline=plan.pipeline,
+        data=plan.data,
+        context=plan.context,
+        expert=max(1, plan.expert),
+    )
+
+
+def _batch(given: Batch | None, option: Option) -> Batch | None:
+    """What is written stays; what is open becomes what the plan was judged with."""
+    memory = option.judged.memory
+    if isinstance(memory, Missing):
+        return given
+    proposed = Batch(
+        max_model_len=memory.context_tokens,
+        max_num_seqs=min(memory.settings.max_num_seqs, max(1, int(memory.sequences or 1), option.estimate.concurrency)),
+        max_num_batched_tokens=memory.settings.max_num_batched_tokens,
+    )
+    written = {name: getattr(given, name) for name in given.model_fields_set} if given else {}
+    return proposed.model_copy(update=written)
