@@ -5,11 +5,11 @@ of an engine say how fast it launches kernels and how much the prompts of new re
 belongs to a model. ``benchmarks/fit_latency.py --write`` fits them; nothing here is written by hand.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources import files
-from math import exp, log
 from statistics import fmean
 
 from fleet.latency_interval import Interval
@@ -201,7 +201,7 @@ def prompt_seconds(work: StepWork, fit: StepCoefficients | FirstTokenCoefficient
 
 def longer(one: float, other: float) -> float:
     """The longer of two things that overlap, softened where both take the same time."""
-    return float((one**OVERLAP_POWER + other**OVERLAP_POWER) ** (1 / OVERLAP_POWER))
+    return math.pow(math.pow(one, OVERLAP_POWER) + math.pow(other, OVERLAP_POWER), 1 / OVERLAP_POWER)
 
 
 def tpot_seconds(work: StepWork, fit: StepCoefficients, engine: EngineCoefficients) -> float:
@@ -223,7 +223,7 @@ def tpot_seconds(work: StepWork, fit: StepCoefficients, engine: EngineCoefficien
 def ttft_seconds(work: StepWork, tpot: float, fit: FirstTokenCoefficients, engine: EngineFirstToken) -> float:
     """The own prompt, those of others before it, and the wait for room where the KV cache is full."""
     prompt = prompt_seconds(work, fit) * (fit.expert_factor if work.has_experts else 1.0)
-    queue = 1.0 + engine.queue * (work.batch - 1.0) ** fit.queue_power
+    queue = 1.0 + engine.queue * math.pow(work.batch - 1.0, fit.queue_power)
     waiting = max(0.0, work.batch - work.running) / work.running
     return engine.fixed_seconds + prompt * queue + fit.full_cache_wait * waiting * work.output_tokens * tpot
 
@@ -236,4 +236,4 @@ def around(seconds: float, spread: Spread) -> Interval:
 def usual(engines: Iterable[Mapping[str, float]]) -> dict[str, float]:
     """The coefficients of an engine that nobody measured: the geometric mean of the measured ones."""
     known = list(engines)
-    return {name: exp(fmean(log(engine[name]) for engine in known)) for name in known[0]}
+    return {name: math.exp(fmean(math.log(engine[name]) for engine in known)) for name in known[0]}

@@ -1,5 +1,6 @@
 """What one step of a model has to do: bytes to read, operations, kernels; independent of hardware and plan."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -83,7 +84,7 @@ class ModelWork:
         experts = self.model.experts
         if experts is None or not experts.count:
             return 0.0
-        return 1.0 - (1.0 - min(1.0, experts.active / experts.count)) ** tokens
+        return 1.0 - math.pow(1.0 - min(1.0, experts.active / experts.count), tokens)
 
     def attention_operations_of_prompt(self, tokens: int) -> float:
         """Of one prompt: every token with those before it, or with those in its window."""
