@@ -200,7 +200,15 @@ def _house_rules(settings: Settings) -> HouseRules:
         written = environment_files.read(folder) if folder else environment_files.Environment()
     except SourceError as error:
         raise SettingsError(str(error)) from error
-    return HouseRules(settings.environment, policy, written.images, written.waivers, written.triage)
+    return HouseRules(
+        settings.environment,
+        policy,
+        written.images,
+        written.waivers,
+        written.triage,
+        written.pools,
+        written.model_configs,
+    )
 
 
 def _cluster(settings: Settings, clock: Clock) -> Cluster:

@@ -16,7 +16,6 @@ from typing import Annotated
 from pydantic import Field
 
 from fleet.hardware import BYTES_PER_GIB, GpuModel, MigProfile, SharingMode, gpu_models
-from fleet.memory_constants import memory_file
 from fleet.nearest import did_you_mean
 from fleet.value import Value
 
@@ -154,6 +153,8 @@ def ways_of(model: GpuModel) -> tuple[SharingWay, ...]:
 
 def context_bytes() -> int:
     """CUDA context and graphs of one engine process beside its budget (1 to 2 GiB were measured; the middle)."""
+    from fleet.memory_constants import memory_file  # what only packing asks is not imported with every manifest
+
     return int(memory_file().shared_gpu_context_gib * BYTES_PER_GIB)
 
 

@@ -8,15 +8,16 @@ list under the folder's name; ``images.yaml``, ``adopted.yaml`` and ``pools.yaml
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from fleet.images import ImageRecord
 from fleet.manifest import Problem
 from fleet.node_pools import NodePool
 from fleet.value import Value
 from fleet.waiver import Triage, Waiver
+from sources import model_configs
 from sources.errors import SourceError
 from sources.yaml_file import FileError, read_mapping, validated
 
@@ -41,6 +42,8 @@ class Environment(Value):
     images: tuple[ImageRecord, ...] = ()
     adopted: tuple[Adopted, ...] = ()
     pools: tuple[NodePool, ...] = ()
+    model_configs: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Model id -> its ``config.json``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +69,10 @@ def read(folder: Path, *, allow_invented: bool = False) -> Environment:
     adopted = _listed(folder / "adopted.yaml", Adopted, allow_invented=allow_invented)
     pools = _listed(folder / "pools.yaml", NodePool, allow_invented=allow_invented)
     _check_names(folder / "pools.yaml", pools)
-    return Environment(waivers=waivers, triage=triage, images=images, adopted=adopted, pools=pools)
+    configs = model_configs.read(folder / "models")
+    return Environment(
+        waivers=waivers, triage=triage, images=images, adopted=adopted, pools=pools, model_configs=configs
+    )
 
 
 def _named(folder: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...]:

@@ -48,6 +48,8 @@ def load(
         images=written.images,
         waivers=written.waivers,
         triage=written.triage,
+        pools=written.pools,
+        model_configs=written.model_configs,
         catalogue_digest=catalogue_digest,
     )
 

@@ -1,14 +1,16 @@
 """The facts that everything is judged against: advisory data, policy, images, and exceptions of files and the API."""
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
+from typing import Any
 
 from control_plane.ports import Clock, Store, UnitOfWork
 from control_plane.records import StoredObject
 from fleet.engine import EngineCatalogue
 from fleet.facts import AdvisoryData, Facts
 from fleet.images import ImageRecord
+from fleet.node_pools import NodePool
 from fleet.policy import Policy
 from fleet.waiver import Triage, Waiver
 
@@ -24,6 +26,8 @@ class HouseRules:
     images: tuple[ImageRecord, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     triage: tuple[Triage, ...] = ()
+    pools: tuple[NodePool, ...] = ()
+    model_configs: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class FactsBook:
             images=rules.images,
             waivers=(*rules.waivers, *waivers),
             triage=(*rules.triage, *triage),
+            pools=rules.pools,
+            model_configs=rules.model_configs,
             catalogue_digest=self.catalogue.digest,
         )
 

@@ -82,7 +82,9 @@ def _choose(
         whole = tuple(review(manifest, facts, catalogue))
         would_fit = nearest_miss(manifest.spec, accepted, facts)
         return Choice(None, tuple(rejections), None, whole, considered=considered, would_fit=would_fit)
-    rejections += [outscored(other.candidate, chosen.candidate) for other in contenders if other is not chosen]
+    rejections += [
+        outscored(other.candidate, chosen.candidate) for other in contenders if other.candidate is not chosen.candidate
+    ]
     return _decided(manifest, chosen, rejections, facts, catalogue, source_digest, considered)
 
 
