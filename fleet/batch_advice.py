@@ -50,7 +50,9 @@ def batch_settings(figures: ModelFigures, wish: PlanWish, gpu: GpuModel, memory:
     )
 
 
-def moe_advice(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, gpu: GpuModel) -> dict[str, Any] | None:
+def moe_advice(
+    figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, gpu: GpuModel, memory: Memory | None
+) -> dict[str, Any] | None:
     """How a mixture of experts is split and batched; ``None`` for a dense model."""
     experts = figures.model.experts
     if experts is None:
@@ -63,8 +65,7 @@ def moe_advice(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, gpu: G
         "split_reason": _split_reason(experts, plan, wish),
         "data_parallel_attention": plan.data > 1,
         "attention_reason": _attention_reason(figures, plan, wish),
-        "residency": "resident",
-        "residency_reason": "all experts stay in GPU memory: a full batch wakes nearly every expert in each step",
+        **_residency(figures, plan, wish, gpu, memory),
         "all_to_all_bytes_per_token": sent,
         "batches": batch_curve(figures, plan, gpu, wish.context_of(figures.model)),
     }
@@ -121,6 +122,24 @@ def all_to_all_bytes(hidden: int, experts: Experts, plan: ParallelPlan) -> int:
     return 2 * experts.layers * experts.active * hidden * BF16_BYTES * (ranks - 1) // ranks
 
 
+def _residency(
+    figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, gpu: GpuModel, memory: Memory | None
+) -> dict[str, str]:
+    """All experts on the GPUs; else in host memory, with what fetching the awake ones costs a step."""
+    experts, share = figures.model.experts, figures.expert_bytes // max(1, plan.stage_ranks * plan.pipeline)
+    if experts is None or memory is None or memory.short <= 0:
+        reason = "all experts stay in GPU memory: a full batch wakes nearly every expert in each step"
+        return {"residency": "resident", "residency_reason": reason}
+    if memory.short > share:
+        reason = "the plan does not fit even without experts: keeping them in host memory would not help"
+        return {"residency": "none", "residency_reason": reason}
+    awake = int(share * active_share(experts, max(1, wish.concurrency // plan.data)))
+    rate = gpu.pcie_gb_per_second
+    pace = "" if not rate else f", {awake * plan.pipeline / rate / 1e9:.2f} s a step over PCIe"
+    reason = f"experts of {memory.short} bytes per GPU would lie in host memory: up to {awake} bytes are fetched{pace}"
+    return {"residency": "offload", "residency_reason": reason}
+
+
 def _split_reason(experts: Experts, plan: ParallelPlan, wish: PlanWish) -> str:
     if plan.expert > 1:
         return (
@@ -142,6 +161,8 @@ def _attention_reason(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish)
         return f"the latent cache is kept once per rank: {plan.data} ranks with their own sequences and no copy"
     if plan.tensor > 1:
         copies = f"tensor parallelism keeps {plan.tensor} copies of the latent cache"
+        if figures.has_sparse_attention:
+            copies += ", and sparse attention pads the heads of a rank to 64"
         return f"{copies}; data-parallel attention keeps one per sequence"
     return "one GPU: nothing is copied"
 

@@ -203,7 +203,7 @@ def _advice(
     )
     return {
         "batch": None if memory is None else batch_settings(figures, wish, gpu, memory),
-        "experts": moe_advice(figures, item, wish, gpu),
+        "experts": moe_advice(figures, item, wish, gpu, memory),
         "disaggregation": pools,
         "kv_tiers": _tiers(gpu, wish, item, memory, size),
     }

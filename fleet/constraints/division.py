@@ -90,7 +90,7 @@ def _experts(figures: ModelFigures, plan: ParallelPlan) -> Iterator[Reason]:
             yield Reason("experts-divisible", message, {"expert": plan.expert, "experts": 0})
         return
     if experts.count % spread:
-        message = f"{experts.count} experts are not divisible by expert parallelism of {spread}"
+        message = f"{experts.count} experts (no redundant ones) are not divisible by expert parallelism of {spread}"
         yield Reason("experts-divisible", message, {"experts": experts.count, "expert": spread})
     if plan.stage_ranks % spread:
         message = f"expert parallelism of {spread} does not divide the {plan.stage_ranks} ranks of a stage"

@@ -19,6 +19,7 @@ class EngineParallelism:
     pipeline_from: str | None = None
     context: bool = False
     """Context parallelism that adds GPUs."""
+    context_from: str | None = None
     data: bool = False
     expert_over_all_ranks: bool = False
     """Experts are spread over all ranks of a stage or not at all; else over any divisor of them."""
@@ -26,7 +27,9 @@ class EngineParallelism:
 
 
 ENGINES = {
-    "vllm": EngineParallelism(pipeline=True, context=True, data=True, expert=True, expert_over_all_ranks=True),
+    "vllm": EngineParallelism(
+        pipeline=True, context=True, context_from="0.18.0", data=True, expert=True, expert_over_all_ranks=True
+    ),
     "sglang": EngineParallelism(pipeline=True, pipeline_from="0.4.10.post2", data=True, expert=True),
     "tensorrt-llm": EngineParallelism(pipeline=True, context=True, data=True, expert=True),
 }
@@ -38,11 +41,13 @@ def engine_limits(figures: ModelFigures, plan: ParallelPlan, engine: str, versio
     """What the engine or this version of it can't do of a plan."""
     known = ENGINES.get(engine, TENSOR_ONLY)
     yield from _missing_kinds(plan, engine, known)
-    if plan.pipeline > 1 and known.pipeline_from and _is_below(version, known.pipeline_from):
-        message = (
-            f"{engine} {version} has no pipeline parallelism; the first known version with it is {known.pipeline_from}"
-        )
-        yield Reason("engine-limit", message, {"engine": engine, "pipeline": plan.pipeline})
+    for kind, size, first in (
+        ("pipeline", plan.pipeline, known.pipeline_from),
+        ("context", plan.context, known.context_from),
+    ):
+        if size > 1 and first and _is_below(version, first):
+            message = f"{engine} {version}: the first version that is known to have {kind} parallelism is {first}"
+            yield Reason("engine-limit", message, {"engine": engine, kind: size})
     if known.expert_over_all_ranks and plan.expert > 1 and plan.expert != plan.stage_ranks:
         message = (
             f"{engine} spreads experts over all {plan.stage_ranks} ranks of a stage or none, not over {plan.expert}"

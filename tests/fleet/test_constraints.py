@@ -120,6 +120,7 @@ def test_expert_parallelism_cures_the_block():
         ("Qwen/Qwen3-8B", ParallelPlan(pipeline=2), {"engine": "lmdeploy"}, "engine-limit"),
         ("Qwen/Qwen3-8B", ParallelPlan(pipeline=2), {"engine": "sglang", "version": "0.4.3"}, "engine-limit"),
         ("Qwen/Qwen3-8B", ParallelPlan(tensor=2, context=2), {"engine": "sglang"}, "engine-limit"),
+        ("Qwen/Qwen3-8B", ParallelPlan(context=2), {"version": "0.11.0"}, "engine-limit"),
         ("Qwen/Qwen3-8B", ParallelPlan(data=2), {"engine": "tensorrt-llm"}, "engine-limit"),
         ("Qwen/Qwen3-8B", ParallelPlan(pipeline=64), {}, "layers-divisible"),
     ],
