@@ -19,7 +19,7 @@ def encoding_of(tensor: Tensor, model: Model, quantization: str | None = None) -
 
     The usual way: linear layers of the language model; embeddings, head, routers, norms and towers stay bf16. Of a
     mixture of experts, mxfp4 takes the experts alone, 4-bit integers too where layers keep a state (int4 also where
-    attention is latent), and nvfp4 leaves latent attention alone. A checkpoint that is stored in the encoding asked
+    attention is latent), and nvfp4 leaves what latent attention projects from alone. A checkpoint that is stored in the encoding asked
     for is taken as it is.
     """
     if quantization is None or (model.stored and model.stored.is_like(quantization)):
@@ -30,13 +30,16 @@ def encoding_of(tensor: Tensor, model: Model, quantization: str | None = None) -
 
 
 def _usually_stays(tensor: Tensor, model: Model, quantization: str) -> bool:
-    if model.experts is None or tensor.copies > 1:
+    if model.experts is None:
+        return False
+    if quantization == "nvfp4" and model.has_latent_attention:
+        is_attention = tensor.part is Part.ATTENTION and not tensor.module.endswith("o_proj")
+        return is_attention or tensor.part is Part.MTP
+    if tensor.copies > 1:
         return tensor.part is Part.MTP and quantization in INTEGERS and model.has_state
     if quantization == "mxfp4":
         return True
-    if quantization in INTEGERS and (model.has_state or (quantization == "int4" and model.has_latent_attention)):
-        return True
-    return quantization == "nvfp4" and model.has_latent_attention and tensor.part in {Part.ATTENTION, Part.MTP}
+    return quantization in INTEGERS and (model.has_state or (quantization == "int4" and model.has_latent_attention))
 
 
 def weights_bytes_total(model: Model, quantization: str | None = None) -> int | Missing:
@@ -62,10 +65,10 @@ def parameters_total(model: Model) -> int | Missing:
 
 
 def parameters_active(model: Model) -> int | Missing:
-    """Parameters that work on one token; of a dense model all.
+    """Parameters that work on one token of text; of a dense model all.
 
-    The convention of most model cards: without the routed experts that a token is not sent to, and without the input
-    embedding, which is looked up (it counts where it is the head as well).
+    Of a mixture of experts the convention of most model cards: without the routed experts that a token is not sent to,
+    without towers, and without the input embedding, which is looked up (it counts where it is the head as well).
     """
     total = parameters_total(model)
     if isinstance(total, Missing) or model.experts is None:
@@ -75,7 +78,7 @@ def parameters_active(model: Model) -> int | Missing:
         sums[tensor.part] += tensor.parameters
     routed = sums[Part.EXPERTS]
     idle = routed - routed * model.experts.active // model.experts.count
-    return total - idle - (sums[Part.EMBEDDING] if sums[Part.LM_HEAD] else 0)
+    return total - idle - sums[Part.ENCODER] - (sums[Part.EMBEDDING] if sums[Part.LM_HEAD] else 0)
 
 
 def _counted(model: Model) -> Iterable[Tensor]:

@@ -37,8 +37,11 @@ def _weights(text: Text, layer: int, kind: str, heads: Heads) -> Iterator[Tensor
     at = text.module(layer, "self_attn")
     out = heads.queries * heads.value_dim
     gate = 2 if text.keys.flag("attn_output_gate", default=family.output_gate) else 1
+    rank = text.keys.size("share_q_dim")
+    if rank:
+        yield from linear(f"{at}.wq", rank, hidden, Part.ATTENTION, Split.NONE)
     yield from linear(
-        f"{at}.q_proj", heads.queries * heads.key_dim * gate, hidden, Part.ATTENTION, Split.OUTPUT, bias=bias
+        f"{at}.q_proj", heads.queries * heads.key_dim * gate, rank or hidden, Part.ATTENTION, Split.OUTPUT, bias=bias
     )
     yield from _keys_and_values(text, at, kind, heads, bias=bias)
     if family.attention_gate:

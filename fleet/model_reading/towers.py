@@ -42,9 +42,11 @@ def tower_tensors(outer: Keys, hidden: int) -> Iterator[Tensor]:
 
 
 def unstated_towers(outer: Keys, architecture: str) -> Iterator[Missing]:
-    """A note where the architecture has a tower of which the configuration says nothing."""
+    """A note where a part that writes no text is left out, or a tower of which the configuration says nothing."""
     sees = any(outer.has(key) for key in ("image_token_id", "image_token_index", "vision_start_token_id"))
     has_text = outer.has("text_config")
+    if outer.has("talker_config"):
+        yield Missing("tower", "talker_config", "the talker and its vocoder are left out of the weights")
     if not outer.has("vision_config") and has_text and (sees or architecture == "Llama4ForConditionalGeneration"):
         yield Missing("tower", "vision_config", "the vision tower is not described: its weights are left out")
 

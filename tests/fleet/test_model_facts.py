@@ -65,6 +65,17 @@ def test_further_shapes_have_their_published_size(capsys):
     assert not [row for row in found if abs(row[1]) > tolerance("")]
 
 
+def test_other_architectures_have_the_parameters_that_their_cards_state(capsys):
+    shapes = json.loads((DATA / "totals.json").read_text(encoding="utf-8"))
+    found = []
+    for shape in shapes:
+        counted = parameters_total(read_model(shape["config"], id=shape["model"]))
+        assert not isinstance(counted, Missing), counted
+        found.append((shape["model"], 100 * (counted / 1e9 / shape["total_billions"] - 1)))
+    say(capsys, f"further totals: {len(found)} models, largest difference {max(abs(off) for _, off in found):.2f} %")
+    assert not [row for row in found if abs(row[1]) > 0.5]
+
+
 def kv_of(model: Model) -> tuple[str, str, str]:
     """The figures as the table writes them: nothing where they are not known."""
     full, sliding = kv_bytes_per_token(model, "bf16"), kv_sliding(model, "bf16")
