@@ -36,6 +36,27 @@ def advisory_ids(incomplete: str) -> list[str]:
     return _starting((name for item in bundled().advisories for name in item.all_ids), incomplete)
 
 
+def models(incomplete: str) -> list[str]:
+    """Ids of the model catalogue; a path is completed by the shell itself."""
+    from fleet.model_catalogue import known_ids
+
+    return _starting(known_ids(), incomplete)
+
+
+def gpus(incomplete: str) -> list[str]:
+    """GPUs of the tables."""
+    from fleet.hardware import gpu_models
+
+    return _starting(gpu_models(), incomplete)
+
+
+def instances(incomplete: str) -> list[str]:
+    """Instance types of the tables."""
+    from fleet.hardware import instance_types
+
+    return _starting(instance_types(), incomplete)
+
+
 def _engine_names() -> list[str]:
     from fleet.spec import EngineName
 

@@ -28,6 +28,9 @@ class Commands(LazyGroup):
         "demo": Lazy("cli.commands.demo", "demo", "Start a local fleet and show what it does.", TRY),
         "local": Lazy("cli.commands.local", "local_app", "The local fleet: up, down, status, token.", TRY),
         "advisories": Lazy("cli.commands.advisories", "app", "Check a version, show pins and advisories.", REVIEW),
+        "plan": Lazy(
+            "cli.commands.plan", "plan", "Does a model fit, how is it split, how fast, what does it cost.", REVIEW
+        ),
         "pin": Lazy("cli.commands.pin", "pin", "Fix all four parts of a manifest and say why.", REVIEW),
         "review": Lazy("cli.commands.review", "review", "Judge manifests by the rules.", REVIEW),
         "rules": Lazy("cli.commands.rules", "rules", "List the rules that judge a manifest.", REVIEW),

@@ -5,10 +5,13 @@ from dataclasses import dataclass, field, fields
 
 from fleet.hardware import SharingMode
 from fleet.model import Model
+from fleet.nearest import did_you_mean
 from fleet.parallel_plan import ParallelPlan
 
 DEFAULT_CONTEXT_TOKENS = 8192
 """Taken when no context is asked for, or the model's own where that is shorter."""
+ENCODINGS_ASKED = ("bf16", "fp8", "nvfp4", "mxfp4", "int4", "awq", "gptq", "int8")
+KV_DTYPES = ("auto", "bf16", "fp8")
 EvidenceValue = int | float | str
 
 
@@ -81,6 +84,8 @@ class PlanWish:
     def __post_init__(self) -> None:
         for item in fields(self):
             _check(item.name, getattr(self, item.name))
+        _check_word("quantization", self.quantization, ENCODINGS_ASKED)
+        _check_word("kv_dtype", self.kv_dtype, KV_DTYPES)
 
     @property
     def is_explicit(self) -> bool:
@@ -112,6 +117,11 @@ class PlanWish:
     def has_context(self) -> bool:
         """Whether the length of a request was asked for."""
         return any(value is not None for value in (self.context_tokens, self.input_tokens, self.output_tokens))
+
+
+def _check_word(name: str, value: str | None, known: tuple[str, ...]) -> None:
+    if value is not None and value not in known:
+        raise WishError(f"{name} is '{value}'; it is one of {', '.join(known)}{did_you_mean(value, known)}")
 
 
 _ZERO_ALLOWED = frozenset({"expert", "output_tokens", "input_tokens", "encoder_cache_tokens"})

@@ -228,6 +228,8 @@ class Access(Value):
 
     tenants: tuple[Name, ...] = ()
     output_filter: Literal["none", "pii"] = "none"
+    isolation: Literal["shared", "hardware"] = "shared"
+    """``hardware``: no process of others on the same GPU or slice, so no MPS and no time-slicing."""
 
 
 class Metadata(Value):

@@ -1,7 +1,5 @@
 """``enginehouse pin``: fix all four parts of written manifests, and say why each other candidate was not taken."""
 
-from collections.abc import Iterable
-from itertools import groupby
 from pathlib import Path
 from typing import Annotated
 
@@ -11,8 +9,7 @@ from cli.exits import CommandError, Exit, UsageError
 from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, say, tell
-from cli.table import table
-from cli.violations import show_violations
+from cli.placement_card import show_choice
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest
 from fleet.placement import Choice, Rejection, choose
@@ -108,37 +105,10 @@ def _show(
         emit(data, output=output, names=names)
         return
     for _, manifest, choice in choices:
-        _show_choice(manifest.name, choice)
+        show_choice(manifest.name, choice)
     for problem in filter(None, problems):
         say(f"stale: {problem}")
     say(where_from(known))
-
-
-def _show_choice(name: str, choice: Choice) -> None:
-    if choice.chosen:
-        picked = choice.chosen
-        table([{"manifest": name, "engine": picked.engine, "version": picked.version, "why": picked.preference.reason}])
-    elif choice.pinned:
-        table([{"manifest": name, "engine": "hosted", "version": None, "why": "the manifest names it"}])
-    else:
-        tell(f"{name}: no candidate is acceptable")
-    if choice.rejections:
-        table(_rejection_rows(choice.rejections), title="rejected")
-    if choice.violations:
-        show_violations(choice.violations, title="what the rules say")
-    if choice.canary is not None:
-        _show_choice(f"{name} (canary)", choice.canary)
-
-
-def _rejection_rows(rejections: Iterable[Rejection]) -> list[dict[str, object]]:
-    """One row for neighbouring versions of an engine that the same rule refuses; the newest one's reason is shown."""
-    rows: list[dict[str, object]] = []
-    for (engine, rule), group in groupby(rejections, key=lambda item: (item.engine, item.rule)):
-        items = list(group)
-        newest, oldest = items[0], items[-1]
-        span = newest.version if len(items) == 1 else f"{newest.version} to {oldest.version} ({len(items)})"
-        rows.append({"engine": engine, "version": span, "rule": rule, "reason": newest.reason})
-    return rows
 
 
 def _rejection_json(item: Rejection) -> dict[str, object]:

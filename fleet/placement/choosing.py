@@ -10,7 +10,7 @@ from fleet.placement.decision import Candidate, Choice, Rejection, Score
 from fleet.placement.engine_walk import Accepted, engines_of, mandatory, review_draft, sentence, turned_away, walk
 from fleet.placement.hardware_search import Found, Option, search_hardware
 from fleet.placement.pinning import completed, pin_record, pinned
-from fleet.placement.scoring import cheapest_of, engine_scores, option_scores
+from fleet.placement.scoring import cheapest_of, engine_scores, operations, option_scores
 from fleet.placement.wording import nearest_miss, notes_of, outscored
 from fleet.rules import review
 from fleet.spec import Canary, EngineName, Spec
@@ -85,7 +85,8 @@ def _choose(
     rejections += [
         outscored(other.candidate, chosen.candidate) for other in contenders if other.candidate is not chosen.candidate
     ]
-    return _decided(manifest, chosen, rejections, facts, catalogue, source_digest, considered)
+    decided = _decided(manifest, chosen, rejections, facts, catalogue, source_digest, considered)
+    return replace(decided, ranked=tuple(contender.candidate for contender in contenders))
 
 
 def _decided(
@@ -102,8 +103,15 @@ def _decided(
     if not mandatory(chosen.violations) and not missing_pins(chosen.spec):
         spec = chosen.spec.model_copy(update={"canary": _pinned_canary(manifest, canary)})
         whole = pinned(manifest.metadata, spec, facts, catalogue, source_digest)
-    notes = notes_of(manifest, chosen.candidate)
-    return Choice(chosen.candidate, tuple(rejections), whole, chosen.violations, canary, considered, (), notes)
+    return Choice(
+        chosen.candidate,
+        tuple(rejections),
+        whole,
+        chosen.violations,
+        canary,
+        considered,
+        notes=notes_of(manifest, chosen.candidate),
+    )
 
 
 def _contenders(
@@ -124,12 +132,14 @@ def _contenders(
             residuals=sum(violation.severity is Enforcement.ADVISORY for violation in item.violations),
             model_id=item.spec.model.id,
         )
-        scores = engine_scores(manifest, item.engine, preference, catalogue).scores
+        known = engine_scores(manifest, item.engine, preference, catalogue)
         if searched is None:
+            scores = (*known.scores, operations(known.build, None))
             found.append(Contender(replace(base, scores=scores), item.spec, item.violations))
             continue
         for option in searched.options:
-            parts = (*scores, *option_scores(option, manifest.spec.objectives, cheapest))
+            of_option = option_scores(option, manifest.spec.objectives, cheapest)
+            parts = (*known.scores, operations(known.build, option.nodes), *of_option)
             candidate = _with_option(base, option, parts)
             found.append(Contender(candidate, completed(item.spec, option), item.violations))
     return sorted(found, key=lambda contender: _rank(contender.candidate))
@@ -146,6 +156,7 @@ def _with_option(base: Candidate, option: Option, scores: tuple[Score, ...]) -> 
         sharing=option.place.sharing.value,
         purchase=option.place.purchase,
         pool=option.place.pool,
+        replica_bytes=option.replica_bytes,
         estimate=option.estimate,
         scores=scores,
     )

@@ -41,6 +41,8 @@ class Candidate:
     sharing: str = "exclusive"
     purchase: str = "on-demand"
     pool: str | None = None
+    replica_bytes: int | None = None
+    """What a replica takes of a shared GPU: weights, activations, overhead and the cache that it needs."""
     estimate: Estimate | None = None
     """Latency, throughput, replicas and cost; ``None`` where the model is not known."""
     scores: tuple[Score, ...] = ()
@@ -92,6 +94,8 @@ class Choice:
     canary: "Choice | None" = None
     considered: int = 0
     """Candidates that were looked at."""
+    ranked: tuple[Candidate, ...] = ()
+    """Every candidate that rules and planner leave, the best first."""
     would_fit: tuple[str, ...] = ()
     """Changes with which the nearest miss would fit, where nothing does."""
     notes: tuple[str, ...] = ()

@@ -34,6 +34,14 @@ class Option:
         """The plan that fits."""
         return self.judged.plan
 
+    @property
+    def replica_bytes(self) -> int | None:
+        """What a replica takes of a shared GPU, without its context and graphs."""
+        memory = self.judged.memory
+        if isinstance(memory, Missing):
+            return None
+        return memory.weights + memory.activation + memory.overhead + memory.wanted_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class Found:

@@ -32,6 +32,8 @@ class Weights(Value):
     source: str
     weights: dict[str, float]
     cadence_days: Days
+    tpot_seconds: float
+    """Per output token, where no objective says it: about as fast as people read."""
     alternative_quality: float
     """The score of a model that the manifest only lists as an alternative."""
 
@@ -48,6 +50,8 @@ class EngineScores:
     """What does not depend on the hardware."""
 
     scores: tuple[Score, ...]
+    build: str | None
+    """Why the model has to be built for the engine first, or ``None``."""
 
 
 def engine_scores(
@@ -63,9 +67,18 @@ def engine_scores(
         (
             _score("preference", preference.score, preference.reason),
             _score("cadence", paced, pace),
-            _score("operations", 0.0 if build else 1.0, build or "starts from the checkpoint as it is"),
-        )
+        ),
+        build,
     )
+
+
+def operations(build: str | None, nodes: int | None) -> Score:
+    """What it takes to run it: a build first, a replica over several nodes, or neither."""
+    if build:
+        return _score("operations", 0.0, build)
+    if nodes and nodes > 1:
+        return _score("operations", NEUTRAL, f"a replica spans {nodes} nodes, and fails with each of them")
+    return _score("operations", 1.0, "starts from the checkpoint as it is, on one node")
 
 
 def option_scores(option: Option, objectives: Objectives | None, cheapest: float | None) -> tuple[Score, ...]:
@@ -88,14 +101,14 @@ def cadence_days(name: EngineName, catalogue: EngineCatalogue) -> float | None:
 
 def _latency(option: Option, objectives: Objectives | None) -> Score:
     latency = option.estimate.latency
-    wished = objectives.tpot_p95_seconds if objectives else None
     if latency.tpot is None:
-        return _score("latency", NEUTRAL, "not known")
-    words = f"{latency.tpot.mid * 1000:.3g} ms a token ({latency.basis})"
-    if wished is None:
-        return _score("latency", NEUTRAL, f"{words}; no objective")
-    # Twice as fast as wished is full headroom, just as wished is half of it.
-    return _score("latency", _between(wished / latency.tpot.mid / 2), f"{words}; wished {wished * 1000:g} ms")
+        return _score("latency", 0.0, "not known: no measured or stated rates of this GPU")
+    wished = objectives.tpot_p95_seconds if objectives else None
+    target = wished or weights().tpot_seconds
+    words = f"{latency.tpot.mid * 1000:.3g} ms a token ({latency.basis}); "
+    words += f"{target * 1000:g} ms are {'wished' if wished else 'taken, since no objective names any'}"
+    # Twice as fast as the target is full headroom, just as fast is half of it.
+    return _score("latency", _between(target / latency.tpot.mid / 2), words)
 
 
 def _cost(option: Option, cheapest: float | None) -> Score:

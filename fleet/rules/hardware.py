@@ -14,6 +14,8 @@ INSTANCE_KNOWN = "instance-known"
 GPUS_FIT_INSTANCE = "gpus-fit-instance"
 SHARING_POSSIBLE = "sharing-possible"
 PURCHASE_POSSIBLE = "purchase-possible"
+WITHOUT_ISOLATION = ("mps", "time-slicing")
+"""Ways of sharing in which the processes of others can touch memory or end a deployment (fleet/data/sharing.json)."""
 
 
 def gpus_match_plan(case: Case) -> Iterator[Violation]:
@@ -95,6 +97,9 @@ def sharing_possible(case: Case) -> Iterator[Violation]:
         if hardware.sharing not in modes:
             message = f"the {found.gpu} of {found.name} can't be shared by {hardware.sharing}"
             yield _unshareable(pointer, hardware, message, f"take one of {', '.join(modes)}")
+        elif case.manifest.spec.access.isolation == "hardware" and hardware.sharing in WITHOUT_ISOLATION:
+            message = f"access.isolation is 'hardware', and {hardware.sharing} isolates neither memory nor faults"
+            yield _unshareable(pointer, hardware, message, "take sharing 'exclusive' or 'mig'")
         elif hardware.sharing != "exclusive" and hardware.gpus > 1:
             message = f"a replica of {hardware.gpus} GPUs can't run on GPUs shared by {hardware.sharing}"
             yield _unshareable(pointer, hardware, message, "take sharing 'exclusive', or one GPU per replica")

@@ -1,0 +1,93 @@
+"""``enginehouse plan``: does a model fit, how is it split, how fast is it, what does it cost, and why not otherwise."""
+
+from pathlib import Path
+
+from cli import plan_options as asked
+from cli.exits import UsageError
+from cli.output import Format, Output, emit, tell
+from fleet.hardware import SharingMode, UnknownHardware
+from fleet.plan_wish import PlanWish, WishError
+
+
+def plan(
+    model: asked.ModelName = None,
+    fleet: asked.FleetFolder = None,
+    context: asked.Context = None,
+    input_tokens: asked.InputTokens = None,
+    output_tokens: asked.OutputTokens = None,
+    concurrency: asked.Concurrency = 1,
+    gpu: asked.Gpu = None,
+    gpus: asked.Gpus = None,
+    instance: asked.Instance = None,
+    sharing: asked.Sharing = SharingMode.EXCLUSIVE,
+    mig_profile: asked.MigProfile = None,
+    purchase: asked.Purchase = "on-demand",
+    tensor: asked.Tensor = None,
+    pipeline: asked.Pipeline = None,
+    expert: asked.Expert = None,
+    data: asked.Data = None,
+    context_parallel: asked.ContextParallel = None,
+    engine: asked.Engine = "vllm",
+    engine_version: asked.EngineVersion = None,
+    quantization: asked.Quantization = None,
+    kv_dtype: asked.KvDtype = "auto",
+    max_num_seqs: asked.MaxNumSeqs = None,
+    max_num_batched_tokens: asked.MaxNumBatchedTokens = None,
+    gpu_memory_utilization: asked.GpuMemoryUtilization = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Say whether a model fits, how it is split, how fast it is and what it costs; "does not fit" is an answer too.
+
+    [dim]Example:[/dim] enginehouse plan --model Qwen/Qwen3-32B --gpu H100 --context 32768 --concurrency 16
+    """
+    wished = {name: value for name, value in locals().items() if name in PlanWish.__dataclass_fields__}
+    if fleet is not None:
+        _plan_fleet(model, fleet, output)
+    else:
+        _plan_model(model, wished | {"context_tokens": context}, purchase, output)
+
+
+def _plan_model(name: str | None, wished: dict[str, object], purchase: str, output: Format) -> None:
+    from cli.model_at_hand import model_at_hand
+    from cli.plan_card import show_plan
+    from fleet.plan_speed import SpeedWish
+    from fleet.planner import plan as answer_to
+
+    if name is None:
+        raise UsageError("give --model a config.json or an id of the catalogue, or --fleet an environment's folder")
+    found = model_at_hand(name)
+    if wished["quantization"] is None:
+        wished["quantization"] = found.quantization
+    try:
+        answer = answer_to(found.model, PlanWish(**wished), speed=SpeedWish(purchase=purchase))  # type: ignore[arg-type]
+    except (WishError, UnknownHardware) as error:
+        raise UsageError(str(error)) from None
+    if output is Format.TABLE:
+        show_plan(answer)
+        tell(f"model from {found.origin}")
+    else:
+        emit(answer.to_document(), output=output, names=[str(answer.plan)])
+
+
+def _plan_fleet(model: str | None, folder: Path, output: Format) -> None:
+    from cli.fleet_at_hand import environment_at_hand
+    from cli.fleet_card import show_fleet
+    from engines.catalogue import load
+    from fleet.fleet_plan import plan_fleet
+    from fleet.placement.fleet_wishes import deployment_of
+    from fleet.prices import bundled
+
+    if model is not None:
+        raise UsageError("--fleet plans the manifests of an environment; leave --model out")
+    catalogue = load()
+    found = environment_at_hand(folder, catalogue.digest)
+    facts = found.facts
+    wishes = []
+    for manifest in found.manifests:
+        tell(f"placing {manifest.name}")
+        wishes.append(deployment_of(manifest, facts, catalogue))
+    plan = plan_fleet(wishes, facts.pools, prices=facts.prices or bundled(), today=facts.today)
+    if output is Format.TABLE:
+        show_fleet(plan)
+    else:
+        emit(plan.to_document(), output=output, names=[item.deployment for item in plan.placed])

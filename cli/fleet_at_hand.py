@@ -1,0 +1,52 @@
+"""An environment's folder as one question to the fleet plan: its manifests, pools and policy."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cli.exits import UsageError
+from cli.facts_at_hand import today
+from cli.manifests import read_manifest
+from fleet.facts import Facts
+from fleet.manifest import AnyManifest
+from sources import facts as reading
+from sources.errors import SourceError
+from sources.manifest_file import pinned_path
+
+BESIDE = frozenset({"images.yaml", "adopted.yaml", "pools.yaml"})
+"""Files of an environment that are no manifests."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnvironmentAtHand:
+    """The manifests of an environment with the facts that they are placed by."""
+
+    manifests: tuple[AnyManifest, ...]
+    facts: Facts
+
+
+def environment_at_hand(folder: Path, catalogue_digest: str) -> EnvironmentAtHand:
+    """Read an environment; a manifest that is pinned counts as pinned.
+
+    Raises:
+        UsageError: no such folder, no pools.yaml, no manifest, or a file that can't be read.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is no folder; give one like environments/prod")
+    try:
+        facts = reading.load(
+            folder.resolve().name,
+            today=today(),
+            environments_dir=folder.resolve().parent,
+            catalogue_digest=catalogue_digest,
+        )
+    except SourceError as error:
+        raise UsageError(str(error)) from None
+    if not facts.pools:
+        example = "pools: [{name: h100, instance_type: p5.48xlarge, max_nodes: 2}]"
+        raise UsageError(f"{folder / 'pools.yaml'} names no pool; write down which nodes there are, such as {example}")
+    paths = [path for path in sorted(folder.glob("*.yaml")) if path.name not in BESIDE]
+    written = [path for path in paths if not path.name.endswith(".pinned.yaml")]
+    if not written:
+        raise UsageError(f"{folder} holds no manifest")
+    found = tuple(read_manifest(pinned_path(path) if pinned_path(path).exists() else path) for path in written)
+    return EnvironmentAtHand(found, facts)

@@ -1,0 +1,146 @@
+"""A plan for people: the verdict first, the memory of a GPU as a picture, then speed, cost, reasons and advice."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from cli.table import paragraph, table
+from fleet.hardware import BYTES_PER_GIB
+from fleet.plan_answer import PlanAnswer
+
+BAR_WIDTH = 60
+_PARTS = (("weights", "#"), ("kv_cache", "="), ("activation", "~"), ("overhead", "o"), ("free", "."))
+_MILLISECONDS = 1000.0
+
+
+def show_plan(answer: PlanAnswer) -> None:
+    """Print the answer."""
+    document = answer.to_document()
+    for line in (*_head(answer, document), *_memory(answer, document), *_speed(document)):
+        paragraph(line)
+    for title, rows in _tables(document):
+        if rows:
+            table(rows, title=title)
+    for note in document["notes"]:
+        paragraph(note, indent="note: ")
+
+
+def _head(answer: PlanAnswer, document: Mapping[str, Any]) -> Iterator[str]:
+    model, size = document["model"], document["weights_bytes_total"]
+    total, active = model["parameters_total"], model["parameters_active"]
+    counted = "parameters unknown" if total is None else f"{_billions(total)} parameters"
+    counted += f", {_billions(active)} active" if active is not None and active != total else ""
+    stored = "weights unknown" if size is None else f"weights {_gib(size)}"
+    yield f"{model['id']} ({model['architecture']}): {counted}, {stored}, {_kv(document)}"
+    verdict = {"yes": "fits", "no": "does not fit", "unknown": "unknown"}[answer.fits]
+    where = f"{answer.plan.gpus} x {answer.gpu.name} as {answer.plan}"
+    nodes = "" if answer.nodes == 1 else f" over {answer.nodes} nodes"
+    yield f"{verdict}: {where}{nodes}"
+    for item in document["missing"]:
+        yield f"not known: {item['message']}"
+
+
+def _kv(document: Mapping[str, Any]) -> str:
+    per_token, sliding = document["kv_bytes_per_token"], document["kv_sliding"]
+    if per_token is None:
+        return "KV cache unknown"
+    words = f"KV {per_token / 1024:,.1f} KiB a token"
+    if sliding is not None:
+        words += f" + {sliding['bytes_per_token'] / 1024:,.1f} KiB within a window of {sliding['window_tokens']:,}"
+    state = document["state_bytes_per_sequence"]
+    return words + (f" + {state / 1024**2:,.1f} MiB of state a sequence" if state else "")
+
+
+def _memory(answer: PlanAnswer, document: Mapping[str, Any]) -> Iterator[str]:
+    memory = answer.memory
+    if memory is None:
+        return
+    parts = {name: document["per_gpu"][f"{name}_bytes"] for name, _ in _PARTS}
+    yield f"one GPU, {_gib(memory.visible)} visible: [{bar(list(parts.values()), memory.visible)}]"
+    yield ", ".join(f"{sign} {name.replace('_', ' ')} {_gib(parts[name])}" for name, sign in _PARTS)
+    if answer.fits == "yes":
+        yield (
+            f"the cache holds {document['kv_tokens']:,} tokens: {document['sequences_at_context']:,.1f} requests of "
+            f"{memory.context_tokens:,} tokens; longest context {answer.largest_context or 0:,} tokens"
+        )
+
+
+def bar(sizes: Sequence[int], whole: int, *, width: int = BAR_WIDTH) -> str:
+    """Sizes as one bar of ``width`` characters; what does not fit is cut off, and each part above 0 gets one."""
+    drawn = ""
+    for size, (_, sign) in zip(sizes, _PARTS, strict=True):
+        drawn += sign * (max(1, round(width * size / whole)) if size > 0 and whole > 0 else 0)
+    return drawn[:width].ljust(width)
+
+
+def _speed(document: Mapping[str, Any]) -> Iterator[str]:
+    latency = document["latency"]
+    if latency["basis"] == "none":
+        yield f"speed not known: {'; '.join(latency['reasons'])}"
+    else:
+        tpot, ttft = _span(latency["tpot_seconds"]), _span(latency["ttft_seconds"])
+        yield f"per output token {tpot} ms, first token {ttft} ms ({latency['basis']})"
+    rate = document["throughput_tokens_per_second"]["total"]
+    if rate is not None:
+        yield f"at saturation {rate['low']:,.0f}-{rate['high']:,.0f}, about {rate['mid']:,.0f} output tokens a second"
+    yield from _cold_start(document["cold_start_seconds"])
+    yield from _cost(document["cost"])
+
+
+def _cold_start(start: Mapping[str, Any] | None) -> Iterator[str]:
+    if start is None:
+        return
+    phases = {name: value for name, value in start.items() if isinstance(value, dict) and name != "total"}
+    slowest = max(phases, key=lambda name: float(phases[name]["mid"]))
+    total, longest = start["total"], phases[slowest]["mid"]
+    yield (
+        f"cold start {total['low']:,.0f}-{total['high']:,.0f} s with weights from {start['weights_from']}; the longest "
+        f"phase is {slowest} ({longest:,.0f} s)"
+    )
+
+
+def _cost(cost: Mapping[str, Any] | None) -> Iterator[str]:
+    if cost is None:
+        return
+    if cost["usd_per_hour"] is None:
+        yield f"cost not known: {cost['reason']}"
+        return
+    share = cost["usd_per_hour_of_share"]
+    per_million = cost["usd_per_million_output_tokens"]
+    words = f"${cost['usd_per_hour']:,.2f} an hour for {cost['nodes']} x {cost['instance_type']} ({cost['purchase']}"
+    words += f", priced {cost['priced_on']}{', an estimate' if cost['is_estimate'] else ''})"
+    words += f", ${share:,.2f} for these GPUs" if share is not None and share != cost["usd_per_hour"] else ""
+    yield words + (f"; ${per_million['mid']:,.2f} a million output tokens at saturation" if per_million else "")
+
+
+def _tables(document: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, object]]]]:
+    yield "why not", [{"rule": item["rule"], "reason": item["message"]} for item in document["reasons"]]
+    yield "what would fit", [{"change": item["change"], "how": item["message"]} for item in document["counterfactuals"]]
+    yield "other plans that fit", [_alternative(item) for item in document["alternatives"]]
+    settings = document["batch"] or ()
+    yield "settings", [{"setting": i["name"], "value": i["value"], "why": i["reason"]} for i in settings]
+
+
+def _alternative(item: Mapping[str, Any]) -> dict[str, object]:
+    sizes = {name.upper(): item[name] for name in ("tp", "pp", "dp", "ep", "cp")}
+    shown = "x".join(f"{name}{size}" for name, size in sizes.items() if size > 1) or "TP1"
+    return {
+        "plan": shown,
+        "gpus": item["gpus"],
+        "requests": f"{item['sequences_at_context']:,.1f}",
+        "where": item["note"],
+    }
+
+
+def _span(interval: Mapping[str, float] | None) -> str:
+    if interval is None:
+        return "unknown"
+    low, mid, high = (interval[name] * _MILLISECONDS for name in ("low", "mid", "high"))
+    return f"{low:,.3g}-{high:,.3g} (about {mid:,.3g})"
+
+
+def _billions(count: int) -> str:
+    return f"{count / 1e9:,.1f} B" if count >= 1e9 else f"{count / 1e6:,.0f} M"
+
+
+def _gib(size: int) -> str:
+    return f"{size / BYTES_PER_GIB:,.1f} GiB"

@@ -1,0 +1,98 @@
+"""The options of ``enginehouse plan``, as other tools script against them."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli import completion
+from fleet.hardware import SharingMode
+
+_LOAD, _HARDWARE, _SPLIT, _ENGINE = "Load", "Hardware", "Exactly this plan", "Engine"
+
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="FILE|ID",
+        help="A Hugging Face config.json, or an id of the catalogue.",
+        autocompletion=completion.models,
+    ),
+]
+FleetFolder = Annotated[
+    Path | None, typer.Option("--fleet", metavar="DIR", help="Plan all manifests of an environment's folder instead.")
+]
+Context = Annotated[
+    int | None, typer.Option("--context", help="Tokens of a request, input and output.", rich_help_panel=_LOAD)
+]
+InputTokens = Annotated[int | None, typer.Option("--input-tokens", help="Tokens of a prompt.", rich_help_panel=_LOAD)]
+OutputTokens = Annotated[
+    int | None, typer.Option("--output-tokens", help="Tokens of an answer.", rich_help_panel=_LOAD)
+]
+Concurrency = Annotated[
+    int, typer.Option("--concurrency", help="Requests in flight over the whole plan.", rich_help_panel=_LOAD)
+]
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        help="L4, A10G, L40S, A100-40, A100-80, H100, H200, B200, B300.",
+        autocompletion=completion.gpus,
+        rich_help_panel=_HARDWARE,
+    ),
+]
+Gpus = Annotated[
+    int | None,
+    typer.Option("--gpus", help="All GPUs of the plan, over several nodes if need be.", rich_help_panel=_HARDWARE),
+]
+Instance = Annotated[
+    str | None,
+    typer.Option(
+        "--instance", help="An instance type.", autocompletion=completion.instances, rich_help_panel=_HARDWARE
+    ),
+]
+Sharing = Annotated[SharingMode, typer.Option("--sharing", help="How the GPU is shared.", rich_help_panel=_HARDWARE)]
+MigProfile = Annotated[
+    str | None, typer.Option("--mig-profile", help="A MIG slice, such as 1g.10gb.", rich_help_panel=_HARDWARE)
+]
+Purchase = Annotated[
+    str, typer.Option("--purchase", help="on-demand, spot, capacity-block.", rich_help_panel=_HARDWARE)
+]
+Tensor = Annotated[int | None, typer.Option("--tp", help="Tensor parallelism.", rich_help_panel=_SPLIT)]
+Pipeline = Annotated[int | None, typer.Option("--pp", help="Pipeline parallelism.", rich_help_panel=_SPLIT)]
+Expert = Annotated[
+    int | None,
+    typer.Option(
+        "--ep", help="Whole experts over so many ranks; else split by tensor parallelism.", rich_help_panel=_SPLIT
+    ),
+]
+Data = Annotated[int | None, typer.Option("--dp", help="Data parallelism.", rich_help_panel=_SPLIT)]
+ContextParallel = Annotated[int | None, typer.Option("--cp", help="Context parallelism.", rich_help_panel=_SPLIT)]
+Engine = Annotated[
+    str,
+    typer.Option(
+        "--engine", help="vllm, sglang, tensorrt-llm.", autocompletion=completion.engines, rich_help_panel=_ENGINE
+    ),
+]
+EngineVersion = Annotated[str | None, typer.Option("--engine-version", help="Its version.", rich_help_panel=_ENGINE)]
+Quantization = Annotated[
+    str | None,
+    typer.Option(
+        "--quantization",
+        help="bf16, fp8, nvfp4, mxfp4, int4, awq, gptq, int8; else as stored.",
+        rich_help_panel=_ENGINE,
+    ),
+]
+KvDtype = Annotated[str, typer.Option("--kv-dtype", help="auto, bf16, fp8.", rich_help_panel=_ENGINE)]
+MaxNumSeqs = Annotated[
+    int | None, typer.Option("--max-num-seqs", help="Sequences that run at once.", rich_help_panel=_ENGINE)
+]
+MaxNumBatchedTokens = Annotated[
+    int | None, typer.Option("--max-num-batched-tokens", help="Tokens of one step.", rich_help_panel=_ENGINE)
+]
+GpuMemoryUtilization = Annotated[
+    float | None,
+    typer.Option(
+        "--gpu-memory-utilization", help="The share of a GPU's memory that the engine takes.", rich_help_panel=_ENGINE
+    ),
+]
