@@ -194,11 +194,13 @@ def _first_acceptable(
     return None, rejections
 
 
-def _rank(candidate: Candidate) -> tuple[bool, float, int, int, str, str]:
-    """Best first: a final version before any pre-release, then the score, fewer residuals, fewer GPUs."""
+def _rank(candidate: Candidate) -> tuple[bool, bool, float, int, int, str, str]:
+    """Best first: final before pre-release, known speed before unknown, then score, fewer residuals, fewer GPUs."""
     gpus = candidate.plan.gpus if candidate.plan else 0
+    is_unknown = candidate.estimate is not None and candidate.estimate.latency.basis == "none"
     score = -round(candidate.total, 6)
-    return (candidate.is_prerelease, score, candidate.residuals, gpus, candidate.engine, candidate.instance_type or "")
+    order = (candidate.is_prerelease, is_unknown, score, candidate.residuals, gpus)
+    return (*order, candidate.engine, candidate.instance_type or "")
 
 
 def _canary(manifest: Manifest, chosen: Candidate, facts: Facts, catalogue: EngineCatalogue) -> Choice:

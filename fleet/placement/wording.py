@@ -29,6 +29,8 @@ def outscored(other: Candidate, chosen: Candidate) -> Rejection:
 def _why_behind(other: Candidate, chosen: Candidate) -> str:
     if other.is_prerelease and not chosen.is_prerelease:
         return f"no final version of it is acceptable, only {other.version}; {chosen.engine} {chosen.version} is final"
+    if other.estimate is not None and other.estimate.latency.basis == "none":
+        return f"how fast it would be is not known ({'; '.join(other.estimate.latency.reasons)})"
     best = {score.name: score for score in chosen.scores}
     behind = [
         (score.weight * (best[score.name].value - score.value), score, best[score.name])
