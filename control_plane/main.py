@@ -28,6 +28,7 @@ from control_plane.services.house import House
 from control_plane.services.inspection import Inspector
 from control_plane.services.keys import KeyService, refuse_tenant_with_keys
 from control_plane.services.objects import ObjectService
+from control_plane.services.placements import PlacementService
 from control_plane.services.proposals import Proposals
 from control_plane.services.readiness import Readiness
 from control_plane.services.reconciliation import Reconciler
@@ -171,6 +172,7 @@ def _house(ground: _Ground) -> House:
         audit=AuditLog(store),
         advisories=AdvisoryService(facts),
         engines=EngineService(facts),
+        placements=PlacementService(facts),
         snapshots=SnapshotService(store),
         readiness=Readiness(facts=facts, clock=clock, database_problem=store.problem),
         inspector=Inspector(store=store, facts=facts, clock=clock, meter=meter, proposals=proposals),

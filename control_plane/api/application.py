@@ -8,13 +8,14 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from control_plane.api import problems, shapes
+from control_plane.api import placement_shapes, problems, shapes
 from control_plane.api.advisories import advisories, engines
 from control_plane.api.deployments import deployments
 from control_plane.api.facts import audit_events, facts
 from control_plane.api.gateway import gateway
 from control_plane.api.health import health
 from control_plane.api.keys import keys
+from control_plane.api.placements import placements
 from control_plane.api.requests import AroundRequests
 from control_plane.api.tenants import tenants
 from control_plane.api.triage import triage
@@ -32,6 +33,7 @@ _BODIES = (
     shapes.TriageBody,
     shapes.TenantBody,
     shapes.KeyBody,
+    placement_shapes.PlacementBody,
     problems.Problem,
 )
 """Models that routes read or answer with by themselves, so that the framework does not see them."""
@@ -42,7 +44,20 @@ def application(house: House, lifespan: Lifespan | None = None) -> FastAPI:
     app = FastAPI(title=TITLE, version=VERSION, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.house = house
     problems.install(app)
-    nouns = (deployments, advisories, engines, waivers, triage, facts, audit_events, tenants, keys, gateway, health)
+    nouns = (
+        deployments,
+        placements,
+        advisories,
+        engines,
+        waivers,
+        triage,
+        facts,
+        audit_events,
+        tenants,
+        keys,
+        gateway,
+        health,
+    )
     for router in nouns:
         app.include_router(router)
     app.add_middleware(AroundRequests, meter=house.meter)

@@ -11,6 +11,7 @@ from control_plane.services.facts import FactsBook
 from control_plane.services.inspection import Inspector
 from control_plane.services.keys import KeyService
 from control_plane.services.objects import ObjectService
+from control_plane.services.placements import PlacementService
 from control_plane.services.proposals import Proposals
 from control_plane.services.readiness import Readiness
 from control_plane.services.reconciliation import Reconciler
@@ -32,6 +33,7 @@ class House:
     audit: AuditLog
     advisories: AdvisoryService
     engines: EngineService
+    placements: PlacementService
     snapshots: SnapshotService
     readiness: Readiness
     inspector: Inspector

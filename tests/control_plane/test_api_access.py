@@ -14,6 +14,7 @@ RANDOM = st.binary(min_size=20, max_size=20)
 NEEDS = [
     ("PUT", "/v1/deployments/chat", Scope.OPERATOR),
     ("DELETE", "/v1/deployments/chat", Scope.OPERATOR),
+    ("POST", "/v1/placements", Scope.READER),
     ("PUT", "/v1/tenants/acme", Scope.OPERATOR),
     ("DELETE", "/v1/tenants/acme", Scope.OPERATOR),
     ("POST", "/v1/keys", Scope.OPERATOR),

@@ -1,0 +1,136 @@
+"""The shapes of placements: a written manifest goes in, the choice and every rejection come out."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from control_plane.api.shapes import ApiVersion
+from fleet.manifest import Manifest, PinnedManifest
+from fleet.value import Value
+from fleet.violation import Violation
+
+
+class PlacementBody(Value):
+    """What is to be placed."""
+
+    manifest: Manifest
+    config: dict[str, Any] | None = Field(
+        default=None,
+        alias="model_config",
+        description="The model's `config.json`, where the house does not know the model or another one is meant; "
+        "JSON has no Infinity, so leave such keys out.",
+    )
+
+
+class IntervalShape(Value):
+    """Low, most likely, high."""
+
+    low: float
+    mid: float
+    high: float
+
+
+class PlanShape(Value):
+    """How one replica is split."""
+
+    tp: int
+    pp: int
+    dp: int
+    ep: int
+    """Over how many ranks whole experts are spread; 1 = none."""
+    cp: int
+    gpus: int
+    nodes: int | None
+
+
+class EstimateShape(Value):
+    """What is expected of a candidate at the wished load."""
+
+    tpot: IntervalShape | None
+    """Seconds per output token; ``null`` = no basis, here and below."""
+    ttft: IntervalShape | None
+    tokens_per_second: IntervalShape | None
+    """Output tokens of one replica at saturation."""
+    basis: Literal["fitted", "extrapolated", "none"]
+    concurrency: int
+    """Requests in flight on one replica."""
+    replicas: int
+    usd_per_hour: float | None
+    """Of all replicas."""
+    priced_on: str | None
+
+
+class ScoreShape(Value):
+    """One part of a score."""
+
+    name: str
+    weight: float
+    value: float
+    reason: str
+
+
+class CandidateShape(Value):
+    """The candidate that was taken."""
+
+    engine: str
+    version: str
+    model_id: str
+    quantization: str | None
+    """``null`` = as the checkpoint is stored."""
+    instance_type: str | None
+    """``null`` = open: nothing is known of the model, and the manifest names none."""
+    pool: str | None
+    sharing: str
+    purchase: str
+    plan: PlanShape | None
+    estimate: EstimateShape | None
+    preference: float
+    reason: str
+    scores: tuple[ScoreShape, ...]
+    total: float
+
+
+class RejectionShape(Value):
+    """A candidate that was not taken, by a rule or by a better one."""
+
+    engine: str
+    version: str | None
+    """``null`` = no version was looked at."""
+    rule: str
+    reason: str
+    instance_type: str | None
+    """``null`` = on any hardware."""
+    plan: str | None
+    model_id: str | None
+    evidence: dict[str, int | float | str]
+
+
+class ChoiceShape(Value):
+    """What placement decided; ``choice`` is null where nothing is acceptable, ``pinned`` also where a part is open."""
+
+    choice: CandidateShape | None
+    considered: int
+    rejections: tuple[RejectionShape, ...]
+    would_fit: tuple[str, ...]
+    """Changes with which the nearest miss would fit, where nothing does."""
+    notes: tuple[str, ...]
+    violations: tuple[Violation, ...]
+    pinned: PinnedManifest | None
+    identity: str | None
+    canary: "ChoiceShape | None"
+
+
+class FactsStamp(Value):
+    """The facts that decided."""
+
+    digest: str
+    as_of: str | None
+
+
+class Placement(ChoiceShape):
+    """The answer; nothing was stored."""
+
+    apiVersion: ApiVersion
+    kind: Literal["Placement"]
+    name: str
+    facts: FactsStamp

@@ -1,0 +1,96 @@
+"""A choice as a document: the same keys for `enginehouse pin -o json` and for ``POST /v1/placements``."""
+
+from typing import Any
+
+from fleet.latency_interval import Interval
+from fleet.placement.decision import Candidate, Choice, Rejection, Score
+from fleet.placement.estimate import Estimate
+
+Document = dict[str, Any]
+
+
+def choice_document(choice: Choice) -> Document:
+    """Everything that placement decided, as plain data; what is not known is null, and no key is ever left out."""
+    pinned = choice.pinned
+    return {
+        "choice": None if choice.chosen is None else candidate_document(choice.chosen),
+        "considered": choice.considered,
+        "rejections": [rejection_document(item) for item in choice.rejections],
+        "would_fit": list(choice.would_fit),
+        "notes": list(choice.notes),
+        "violations": [item.model_dump(mode="json") for item in choice.violations],
+        "pinned": None if pinned is None else pinned.model_dump(mode="json", exclude_none=True),
+        "identity": None if pinned is None else pinned.identity,
+        "canary": None if choice.canary is None else choice_document(choice.canary),
+    }
+
+
+def candidate_document(candidate: Candidate) -> Document:
+    """One way to serve a manifest."""
+    return {
+        "engine": str(candidate.engine),
+        "version": candidate.version,
+        "model_id": candidate.model_id,
+        "quantization": candidate.quantization,
+        "instance_type": candidate.instance_type,
+        "pool": candidate.pool,
+        "sharing": candidate.sharing,
+        "purchase": candidate.purchase,
+        "plan": _plan(candidate),
+        "estimate": None if candidate.estimate is None else _estimate(candidate.estimate),
+        "preference": candidate.preference.score,
+        "reason": candidate.preference.reason,
+        "scores": [_score(item) for item in candidate.scores],
+        "total": candidate.total,
+    }
+
+
+def rejection_document(item: Rejection) -> Document:
+    """A candidate that was not taken."""
+    return {
+        "engine": str(item.engine),
+        "version": item.version,
+        "rule": item.rule,
+        "reason": item.reason,
+        "instance_type": item.instance_type,
+        "plan": item.plan,
+        "model_id": item.model_id,
+        "evidence": dict(item.evidence),
+    }
+
+
+def _plan(candidate: Candidate) -> Document | None:
+    plan = candidate.plan
+    if plan is None:
+        return None
+    return {
+        "tp": plan.tensor,
+        "pp": plan.pipeline,
+        "dp": plan.data,
+        "ep": plan.expert or 1,
+        "cp": plan.context,
+        "gpus": plan.gpus,
+        "nodes": candidate.nodes,
+    }
+
+
+def _estimate(estimate: Estimate) -> Document:
+    latency, price = estimate.latency, estimate.price
+    return {
+        "tpot": _interval(latency.tpot),
+        "ttft": _interval(latency.ttft),
+        "tokens_per_second": _interval(estimate.tokens_per_second),
+        "basis": latency.basis,
+        "concurrency": estimate.concurrency,
+        "replicas": estimate.replicas,
+        "usd_per_hour": estimate.usd_per_hour,
+        "priced_on": None if price is None else price.as_of,
+    }
+
+
+def _interval(found: Interval | None) -> Document | None:
+    return None if found is None else {"low": found.low, "mid": found.mid, "high": found.high}
+
+
+def _score(item: Score) -> Document:
+    return {"name": item.name, "weight": item.weight, "value": item.value, "reason": item.reason}
