@@ -54,6 +54,8 @@ class PinRecord(Value):
     source_digest: str
     facts_digest: str
     catalogue_digest: str
+    identity: str = ""
+    """The identity that was pinned: another one in the same file was changed by hand. Empty = not said."""
     runtime: Literal["image", "process"]
     """``process`` says that no image stands behind the pin."""
 
@@ -98,7 +100,7 @@ class PinnedManifest(Value):
 
         Outside it: served name, alternatives, scaling, access, objectives and canary.
         """
-        return sha256_hex(canonical_json(_identified(self.spec)))[:IDENTITY_HEX_DIGITS]
+        return identity_of(self.spec)
 
 
 AnyManifest = Manifest | PinnedManifest
@@ -118,6 +120,11 @@ def missing_pins(spec: Spec) -> tuple[str, ...]:
         ("/spec/hardware", spec.hardware or spec.pools),
     )
     return tuple(pointer for pointer, value in parts if not value)
+
+
+def identity_of(spec: Spec) -> str:
+    """32 hex digits over the parts of a spec that make a deployment what it is."""
+    return sha256_hex(canonical_json(_identified(spec)))[:IDENTITY_HEX_DIGITS]
 
 
 _IDENTIFIED_PARTS = ("engine", "hosted", "batch", "hardware", "parallelism", "pools", "features")

@@ -9,7 +9,7 @@ from fleet.manifest import Manifest, PinnedManifest, missing_pins
 from fleet.placement.decision import Candidate, Choice, Rejection, Score
 from fleet.placement.engine_walk import Accepted, engines_of, mandatory, review_draft, sentence, turned_away, walk
 from fleet.placement.hardware_search import Found, Option, search_hardware
-from fleet.placement.pinning import completed, pin_record, pinned
+from fleet.placement.pinning import completed, pinned
 from fleet.placement.scoring import cheapest_of, engine_scores, operations, option_scores
 from fleet.placement.wording import nearest_miss, notes_of, outscored
 from fleet.rules import review
@@ -49,11 +49,7 @@ def repin(given: PinnedManifest, facts: Facts, catalogue: EngineCatalogue) -> Ch
 
 
 def _hosted(manifest: Manifest, facts: Facts, catalogue: EngineCatalogue) -> Choice:
-    whole = PinnedManifest(
-        metadata=manifest.metadata,
-        spec=manifest.spec,
-        pin=pin_record(facts, catalogue, manifest.source_digest, "image"),
-    )
+    whole = pinned(manifest.metadata, manifest.spec, facts, catalogue, manifest.source_digest)
     violations = tuple(review(whole, facts, catalogue))
     return Choice(None, (), None if mandatory(violations) else whole, violations)
 

@@ -2,11 +2,14 @@
 
 from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
-from fleet.manifest import PinnedManifest, PinRecord
+from fleet.manifest import PinnedManifest, PinRecord, identity_of
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.hardware_search import Option, has_plan
 from fleet.spec import Batch, Hardware, Metadata, Model, Parallelism, Spec
+
+USUAL_SEQUENCES = 128
+"""Proposed for an engine that would take more: most requests are shorter than the longest one."""
 
 
 def pinned(
@@ -14,17 +17,14 @@ def pinned(
 ) -> PinnedManifest:
     """The pinned manifest of a whole spec."""
     runtime = spec.engine.runtime if spec.engine and spec.engine.image is None else "image"
-    return PinnedManifest(metadata=metadata, spec=spec, pin=pin_record(facts, catalogue, source_digest, runtime))
-
-
-def pin_record(facts: Facts, catalogue: EngineCatalogue, source_digest: str, runtime: str) -> PinRecord:
-    """What a pin was made from."""
-    return PinRecord(
+    record = PinRecord(
         source_digest=source_digest,
+        identity=identity_of(spec),
         facts_digest=facts.digest,
         catalogue_digest=catalogue.digest,
         runtime="process" if runtime == "process" else "image",
     )
+    return PinnedManifest(metadata=metadata, spec=spec, pin=record)
 
 
 def completed(spec: Spec, option: Option) -> Spec:
@@ -63,7 +63,7 @@ def _batch(given: Batch | None, option: Option) -> Batch | None:
         return given
     proposed = Batch(
         max_model_len=memory.context_tokens,
-        max_num_seqs=min(memory.settings.max_num_seqs, max(1, int(memory.sequences or 1), option.estimate.concurrency)),
+        max_num_seqs=min(memory.settings.max_num_seqs, max(USUAL_SEQUENCES, option.estimate.concurrency)),
         max_num_batched_tokens=memory.settings.max_num_batched_tokens,
     )
     written = {name: getattr(given, name) for name in given.model_fields_set} if given else {}

@@ -71,16 +71,30 @@ def stale(written: Manifest, pinned: PinnedManifest) -> list[Violation]:
     if found != wanted:
         message = f"{pinned.name} was pinned from {found}, but the written manifest has changed since and is {wanted}"
         return [_stale("/pin/source_digest", message, wanted, found)]
-    differing = _differing(written.spec.model_dump(mode="json"), pinned.spec.model_dump(mode="json"), "/spec")
-    return [
+    differing = _differing(_said(written), pinned.spec.model_dump(mode="json"), "/spec")
+    said_otherwise = [
         _stale(pointer, f"the manifest says {ours!r}, the pin says {theirs!r}", str(ours), str(theirs))
         for pointer, ours, theirs in differing
         if pointer not in _FILLED_BY_PINNING
     ]
+    if not said_otherwise and pinned.pin.identity not in ("", pinned.identity):
+        message = f"the pin was made as {pinned.pin.identity}, and changed by hand since to {pinned.identity}"
+        return [_stale("/pin/identity", message, pinned.pin.identity, pinned.identity)]
+    return said_otherwise
 
 
 _FILLED_BY_PINNING = frozenset({"/spec/engine/runtime", "/spec/canary/engine/runtime"})
 """A pin may say that a process stands for an image that nobody recorded."""
+
+
+def _said(written: Manifest) -> dict[str, object]:
+    """What is written; of batch and parallelism only what stands there, since the rest is left to pinning."""
+    plain = written.spec.model_dump(mode="json")
+    if written.spec.batch is not None:
+        plain["batch"] = written.spec.batch.model_dump(mode="json", exclude_unset=True)
+    if "parallelism" not in written.spec.model_fields_set:
+        plain["parallelism"] = None
+    return plain
 
 
 def _differing(written: object, pinned: object, pointer: str) -> Iterator[tuple[str, object, object]]:
