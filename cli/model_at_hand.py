@@ -58,7 +58,8 @@ def _of_file(path: Path) -> Model:
     try:
         return read_model(read_config(text, source=str(path)), id=_id(path))
     except ConfigError as error:
-        raise UsageError(str(error)) from None
+        where = f"{path}: {error.key}" if error.key else str(path)
+        raise UsageError(f"{where}: {error.message}") from None
 
 
 def _id(path: Path) -> str:

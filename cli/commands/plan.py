@@ -8,6 +8,29 @@ from cli.output import Format, Output, emit, tell
 from fleet.hardware import SharingMode, UnknownHardware
 from fleet.plan_wish import PlanWish, WishError
 
+OPTIONS = {
+    "tensor": "--tp",
+    "pipeline": "--pp",
+    "expert": "--ep",
+    "data": "--dp",
+    "context_parallel": "--cp",
+    "context_tokens": "--context",
+} | {
+    name: f"--{name.replace('_', '-')}"
+    for name in (
+        "gpus",
+        "input_tokens",
+        "output_tokens",
+        "concurrency",
+        "quantization",
+        "kv_dtype",
+        "max_num_seqs",
+        "max_num_batched_tokens",
+        "gpu_memory_utilization",
+    )
+}
+"""What the planner calls a wish -> the option that people gave."""
+
 
 def plan(
     model: asked.ModelName = None,
@@ -50,17 +73,27 @@ def plan(
 def _plan_model(name: str | None, wished: dict[str, object], purchase: str, output: Format) -> None:
     from cli.model_at_hand import model_at_hand
     from cli.plan_card import show_plan
+    from fleet.nearest import did_you_mean
     from fleet.plan_speed import SpeedWish
     from fleet.planner import plan as answer_to
+    from fleet.spec import EngineName
+
+    engine = str(wished["engine"])
 
     if name is None:
         raise UsageError("give --model a config.json or an id of the catalogue, or --fleet an environment's folder")
+    if engine not in list(EngineName):
+        known = ", ".join(EngineName)
+        raise UsageError(f"--engine is '{engine}'; it is one of {known}{did_you_mean(engine, EngineName)}")
     found = model_at_hand(name)
     if wished["quantization"] is None:
         wished["quantization"] = found.quantization
     try:
         answer = answer_to(found.model, PlanWish(**wished), speed=SpeedWish(purchase=purchase))  # type: ignore[arg-type]
-    except (WishError, UnknownHardware) as error:
+    except WishError as error:
+        name, _, rest = str(error).partition(" ")
+        raise UsageError(f"{OPTIONS.get(name, name)} {rest}") from None
+    except UnknownHardware as error:
         raise UsageError(str(error)) from None
     if output is Format.TABLE:
         show_plan(answer)
