@@ -1,5 +1,6 @@
 """Lists of modules as quantised checkpoints write them: names, parts of names, globs, regular expressions."""
 
+import fnmatch
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +8,10 @@ from functools import cached_property
 
 _ROOTS = re.compile(r"^(?:(?:model|language_model|text_model|backbone|transformer|decoder|thinker)\.)+")
 LONGEST_EXPRESSION = 500
-"""A regular expression in a configuration that is longer is not compiled (nobody writes them)."""
+MOST_EXPRESSIONS = 1_000
+_NESTED = re.compile(r"[*+}][^()]*\)[*+{]")
+"""A repeated group with a repetition in it: could take for ever. Neither these nor very long expressions, nor more than
+a thousand of them, are used; no published checkpoint has such."""
 
 
 def plain_name(name: str) -> str:
@@ -56,17 +60,23 @@ class Modules:
     @cached_property
     def _globs(self) -> re.Pattern[str] | None:
         globs = {plain_name(one) for one in self.patterns if "*" in one and not one.startswith("re:")}
-        joined = "|".join(sorted(".*".join(re.escape(part) for part in glob.split("*")) for glob in globs))
+        joined = "|".join(sorted(_translated(glob) for glob in globs))
         return re.compile(rf"(?:{joined})(?:\..*)?$") if joined else None
 
     @cached_property
     def _expressions(self) -> tuple[re.Pattern[str], ...]:
-        written = (one.removeprefix("re:") for one in self.patterns if one.startswith("re:"))
+        written = [one.removeprefix("re:") for one in self.patterns if one.startswith("re:")][:MOST_EXPRESSIONS]
         return tuple(compiled for one in written if (compiled := _compiled(one)))
 
 
+def _translated(glob: str) -> str:
+    """A glob as an expression that can't take long, without the mark of its end."""
+    whole = fnmatch.translate(glob)
+    return whole[: whole.rindex(")") + 1]
+
+
 def _compiled(expression: str) -> re.Pattern[str] | None:
-    if len(expression) > LONGEST_EXPRESSION:
+    if len(expression) > LONGEST_EXPRESSION or _NESTED.search(expression):
         return None
     try:
         return re.compile(expression)

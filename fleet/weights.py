@@ -19,8 +19,8 @@ def encoding_of(tensor: Tensor, model: Model, quantization: str | None = None) -
 
     The usual way: linear layers of the language model; embeddings, head, routers, norms and towers stay bf16. Of a
     mixture of experts, mxfp4 takes the experts alone, 4-bit integers too where layers keep a state (int4 also where
-    attention is latent), and nvfp4 leaves what latent attention projects from alone. A checkpoint that is stored in the encoding asked
-    for is taken as it is.
+    attention is latent), and nvfp4 leaves what latent attention projects from alone. A checkpoint that is stored in
+    the encoding asked for is taken as it is.
     """
     if quantization is None or (model.stored and model.stored.is_like(quantization)):
         return model.stored.encoding_of(tensor) if model.stored else PLAIN

@@ -94,7 +94,8 @@ def _by_indices(text: Text) -> Sequence[str] | None:
     for key, chosen_kind, other in _INDICES:
         chosen = keys.counts(key)
         if chosen is not None:
-            return [chosen_kind if layer in chosen else other for layer in range(text.layers)]
+            named = frozenset(chosen)
+            return [chosen_kind if layer in named else other for layer in range(text.layers)]
     marks = keys.counts("hybrid_layer_pattern")
     if marks is not None:
         return _exactly(text, "hybrid_layer_pattern", ["sliding" if mark else "full" for mark in marks])

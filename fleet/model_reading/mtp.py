@@ -9,6 +9,7 @@ from fleet.model_reading.layers import decoder_tensors
 from fleet.model_reading.text import Text
 from fleet.tensors import Part, Split, Tensor
 
+MOST = 64
 BLOCKS = {
     "attention": ("full", "none"),
     "full_attention": ("full", "none"),
@@ -25,6 +26,9 @@ def mtp_tensors(text: Text, mixture: Mixture | None) -> Iterator[Tensor]:
     count = text.family.mtp_layers if count is None else count
     if text.family.mtp == "none":
         return
+    if count > MOST:
+        key, _ = text.keys.find("num_nextn_predict_layers")
+        text.keys.refuse(key, f"{count} layers for multi-token prediction are more than any model's ({MOST})")
     for number in range(count):
         for tensor in _one(text, mixture, number):
             yield replace(tensor, part=Part.MTP)

@@ -7,6 +7,9 @@ from fleet.model_reading.keys import Keys
 from fleet.tensors import Part, Split, Tensor
 
 
+MOST = 256
+
+
 def projector(vision: Keys, config: Keys, width: int, hidden: int) -> Iterator[Tensor]:
     """The matrices that bring patches into the language model, by the configuration's ``model_type``."""
     kind = config.text("model_type") or ""
@@ -30,7 +33,10 @@ def projector(vision: Keys, config: Keys, width: int, hidden: int) -> Iterator[T
         yield from _chain("projector", (width * factor * factor, hidden, hidden))
     elif merged > 1:
         out = hidden if vision.has("embed_dim") else vision.size("out_hidden_size") or hidden
-        for number in range(1 + len(vision.list("deepstack_visual_indexes") or ())):
+        mergers = 1 + len(vision.list("deepstack_visual_indexes") or ())
+        if mergers > MOST:
+            vision.refuse("deepstack_visual_indexes", f"{mergers - 1} entries are more than any tower's ({MOST})")
+        for number in range(mergers):
             yield from _chain(f"merger.{number}", (width * merged, width * merged, out))
     else:
         yield from _chain("projector", (width, hidden, hidden))

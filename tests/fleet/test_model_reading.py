@@ -119,6 +119,7 @@ def test_more_layers_need_more_of_everything(layers, more):
         ({"vocab_size": float("nan")}, "vocab_size: nan is not a positive whole number"),
         ({"num_hidden_layers": 10**6}, "num_hidden_layers: 1000000 layers are more than any model's"),
         ({"intermediate_size": 10**30}, "intermediate_size: a number of more than 20 digits is larger"),
+        ({"num_nextn_predict_layers": 10**6}, "num_nextn_predict_layers: 1000000 layers for multi-token prediction"),
         ({"text_config": 3}, "text_config: 3 is not an object"),
         ({"layer_types": ["full_attention"]}, "layer_types: 1 entries for num_hidden_layers 4"),
         ({"layer_types": "full"}, "layer_types: 'full' is not a list"),

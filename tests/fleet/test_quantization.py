@@ -78,6 +78,7 @@ def test_vectors_are_never_quantised():
         (["mtp*"], "mtp.layers.0.mlp.up_proj", True),
         (["re:.*self_attn.*"], "model.layers.0.self_attn.o_proj", True),
         (["re:.*mlp\\.(gate|up)_proj$"], "model.layers.0.mlp.down_proj", False),
+        (["re:(a+)+$", "*a*a*a*a*a*a*a*a*b"], "model.layers.0." + "a" * 60, False),
         (["re:(unclosed"], "model.layers.0.mlp.down_proj", False),
         (["model.layers.0.mlp.experts"], "model.layers.0.mlp.experts.*.up_proj", True),
         ([], "lm_head", False),
