@@ -6,7 +6,6 @@ from itertools import pairwise
 from fleet.model_reading.keys import Keys
 from fleet.tensors import Part, Split, Tensor
 
-
 MOST = 256
 
 
@@ -33,13 +32,18 @@ def projector(vision: Keys, config: Keys, width: int, hidden: int) -> Iterator[T
         yield from _chain("projector", (width * factor * factor, hidden, hidden))
     elif merged > 1:
         out = hidden if vision.has("embed_dim") else vision.size("out_hidden_size") or hidden
-        mergers = 1 + len(vision.list("deepstack_visual_indexes") or ())
-        if mergers > MOST:
-            vision.refuse("deepstack_visual_indexes", f"{mergers - 1} entries are more than any tower's ({MOST})")
-        for number in range(mergers):
+        for number in range(_mergers(vision)):
             yield from _chain(f"merger.{number}", (width * merged, width * merged, out))
     else:
         yield from _chain("projector", (width, hidden, hidden))
+
+
+def _mergers(vision: Keys) -> int:
+    """One after the last block, and one after each block that is looked at as well (deepstack)."""
+    deeper = len(vision.list("deepstack_visual_indexes") or ())
+    if deeper >= MOST:
+        vision.refuse("deepstack_visual_indexes", f"{deeper} entries are more than any tower's ({MOST})")
+    return 1 + deeper
 
 
 def _merged(vision: Keys) -> int:
