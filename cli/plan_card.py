@@ -93,7 +93,8 @@ def _cold_start(start: Mapping[str, Any] | None) -> Iterator[str]:
     slowest = max(phases, key=lambda name: float(phases[name]["mid"]))
     total, longest = start["total"], phases[slowest]["mid"]
     yield (
-        f"cold start {total['low']:,.0f}-{total['high']:,.0f} s with weights from {start['weights_from']}; the longest "
+        f"cold start {total['low']:,.0f}-{total['high']:,.0f} s with weights from {start['weights_from']} at "
+        f"{start['weights_gigabytes_per_second']:,.1f} GB/s; the longest "
         f"phase is {slowest} ({longest:,.0f} s)"
     )
 
@@ -116,8 +117,20 @@ def _tables(document: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, o
     yield "why not", [{"rule": item["rule"], "reason": item["message"]} for item in document["reasons"]]
     yield "what would fit", [{"change": item["change"], "how": item["message"]} for item in document["counterfactuals"]]
     yield "other plans that fit", [_alternative(item) for item in document["alternatives"]]
+    yield "ways to start", [_start(item) for item in document["cold_start_options"]]
     settings = document["batch"] or ()
     yield "settings", [{"setting": i["name"], "value": i["value"], "why": i["reason"]} for i in settings]
+
+
+def _start(item: Mapping[str, Any]) -> dict[str, object]:
+    total, phase = item["total"], item["breaking_phase"]
+    return {
+        "way": item["name"],
+        "seconds": f"{total['low']:,.0f}-{total['high']:,.0f}",
+        f"in {item['target_seconds']:g} s": item["reaches_target"],
+        "longest": phase,
+        "what": item["what"],
+    }
 
 
 def _alternative(item: Mapping[str, Any]) -> dict[str, object]:

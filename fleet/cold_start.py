@@ -204,12 +204,14 @@ def _compile(replica: Replica, wish: ColdStartWish) -> Interval:
     """Compiling and capturing graphs, layer by layer."""
     if wish.skips_compile:
         return NOTHING
-    capture = (
-        _seconds("capture-few-sizes") if wish.captures_few_sizes else _seconds("capture-per-layer") * replica.layers
-    )
+    capture = _seconds("capture-per-layer") * replica.layers
+    if wish.captures_few_sizes:
+        capture = _shorter(_seconds("capture-few-sizes"), capture)
     if replica.engine not in COMPILING_ENGINES:
         return capture
-    compiled = _seconds("compile-cached") if wish.has_compile_cache else _seconds("compile-per-layer") * replica.layers
+    compiled = _seconds("compile-per-layer") * replica.layers
+    if wish.has_compile_cache:
+        compiled = _shorter(_seconds("compile-cached"), compiled)
     return compiled + capture
 
 
@@ -217,6 +219,10 @@ def _over(size_bytes: float, part: Interval, gigabytes_per_second: float) -> Int
     """Seconds for some bytes at a rate of which a part is reached."""
     seconds = size_bytes / BYTES_PER_GIGABYTE / gigabytes_per_second
     return Interval(seconds / part.high, seconds / part.mid, seconds / part.low)
+
+
+def _shorter(one: Interval, other: Interval) -> Interval:
+    return Interval(*map(min, one.values, other.values))
 
 
 def _seconds(name: str) -> Interval:

@@ -16,12 +16,15 @@ from fleet.parallel_plan import ParallelPlan
 from fleet.plan_wish import PlanWish
 from fleet.prices import PriceTable
 from fleet.prices import bundled as bundled_prices
+from fleet.start_options import TARGET_SECONDS, StartOption, start_options
 from fleet.throughput import throughput_of
 from fleet.weights import weights_bytes_total
 
 DEFAULT_TOKENS = 1024
 """Length of a prompt and of an answer where nothing is said."""
 DEFAULT_SOURCE = "fsx-lustre"
+DEFAULT_LUSTRE = (4.8, 1000.0)
+"""TiB and MB/s per TiB of the file system that is taken where nothing is said: 4.8 GB/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +41,13 @@ class SpeedWish:
 def speed_document(
     model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, nodes: int, speed: SpeedWish
 ) -> dict[str, Any]:
-    """The keys ``latency``, ``throughput_tokens_per_second``, ``cold_start_seconds`` and ``cost``."""
+    """The keys ``latency``, ``throughput_tokens_per_second``, ``cold_start_...`` and ``cost``."""
     lengths = request_lengths(wish, model)
     rate, throughput = _throughput(model, plan, gpu, wish, lengths)
     return {
         "latency": _latency(model, plan, gpu, wish, lengths),
         "throughput_tokens_per_second": throughput,
-        "cold_start_seconds": _cold_start(model, plan, gpu, wish, nodes, speed),
+        **_cold_start(model, plan, gpu, wish, nodes, speed),
         "cost": _cost(plan, gpu, wish, speed, rate),
     }
 
@@ -115,10 +118,10 @@ def _throughput(
 
 def _cold_start(
     model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, nodes: int, speed: SpeedWish
-) -> dict[str, Any] | None:
+) -> dict[str, Any]:
     weights = weights_bytes_total(model, wish.quantization)
     if isinstance(weights, Missing):
-        return None
+        return {"cold_start_seconds": None, "cold_start_options": []}
     replica = Replica(
         engine=wish.engine,
         weights_bytes=weights,
@@ -127,12 +130,29 @@ def _cold_start(
         nodes=nodes,
         pcie_gigabytes_per_second=gpu.pcie_gb_per_second,
     )
-    asked = speed.cold_start or ColdStartWish(weights=weight_source(DEFAULT_SOURCE))
+    asked = speed.cold_start or ColdStartWish(weights=weight_source(DEFAULT_SOURCE).sized(*DEFAULT_LUSTRE))
     found = cold_start_of(replica, asked)
-    return {
-        **{phase.value: _interval(seconds) for phase, seconds in found.phases.items()},
+    phases = {phase.value: _interval(seconds) for phase, seconds in found.phases.items()}
+    shown = {
+        **phases,
         "total": _interval(found.total),
         "weights_from": asked.weights.name,
+        "weights_gigabytes_per_second": asked.weights.gigabytes_per_second_of_node(asked.replicas_together * nodes),
+    }
+    options = [_start_option(option) for option in start_options(replica, asked)]
+    return {"cold_start_seconds": shown, "cold_start_options": options}
+
+
+def _start_option(option: StartOption) -> dict[str, Any]:
+    verdict = option.start.verdict(TARGET_SECONDS)
+    return {
+        "name": option.name,
+        "what": option.what,
+        "total": _interval(option.start.total),
+        "target_seconds": verdict.target_seconds,
+        "reaches_target": "likely" if verdict.is_likely else "at best" if verdict.is_reachable else "no",
+        "breaking_phase": None if verdict.breaking_phase is None else verdict.breaking_phase.value,
+        "weights_gigabytes_per_second_needed": verdict.weights_gigabytes_per_second,
     }
 
 
