@@ -60,6 +60,14 @@ class EstimateShape(Value):
     priced_on: str | None
 
 
+class BuildShape(Value):
+    """The job that has to run before the engine can start."""
+
+    reason: str
+    seconds: IntervalShape
+    job: str
+
+
 class ScoreShape(Value):
     """One part of a score."""
 
@@ -84,6 +92,8 @@ class CandidateShape(Value):
     purchase: str
     plan: PlanShape | None
     estimate: EstimateShape | None
+    build: BuildShape | None
+    """``null`` = the engine starts from the checkpoint as it is."""
     preference: float
     reason: str
     scores: tuple[ScoreShape, ...]
@@ -100,6 +110,7 @@ class RejectionShape(Value):
     reason: str
     instance_type: str | None
     """``null`` = on any hardware."""
+    pool: str | None
     plan: str | None
     model_id: str | None
     evidence: dict[str, int | float | str]

@@ -11,7 +11,8 @@ from fleet.placement.engine_walk import Accepted, engines_of, mandatory, review_
 from fleet.placement.hardware_search import Found, Option, search_hardware
 from fleet.placement.pinning import completed, pinned
 from fleet.placement.scoring import cheapest_of, engine_scores, operations, option_scores
-from fleet.placement.wording import nearest_miss, notes_of, outscored
+from fleet.placement.suitability import build_refusal, engine_build, hosted_instead, suitability
+from fleet.placement.wording import doubts, nearest_miss, notes_of, outscored
 from fleet.rules import review
 from fleet.spec import Canary, EngineName, Spec
 from fleet.violation import Enforcement, Violation
@@ -41,11 +42,14 @@ def repin(given: PinnedManifest, facts: Facts, catalogue: EngineCatalogue) -> Ch
     opened = engine.model_copy(update={"version": None, "image": None, "runtime": "image"})
     update = {"engine": opened, "canary": None, "parallelism": given.spec.parallelism}
     manifest = Manifest(metadata=given.metadata, spec=given.spec.model_copy(update=update))
-    choice = _choose(manifest, facts, catalogue, source_digest=given.pin.source_digest, exclude=None)
-    if choice.pinned is None:
+    digest = given.pin.source_digest
+    choice = _choose(manifest, facts, catalogue, source_digest=digest, exclude=None, keeps_hardware=True)
+    if choice.pinned is None or choice.chosen is None:
         return choice
     spec = choice.pinned.spec.model_copy(update={"canary": given.spec.canary})
-    return replace(choice, pinned=choice.pinned.model_copy(update={"spec": spec}), canary=None)
+    searched = search_hardware(spec, choice.chosen.engine, choice.chosen.version, facts)
+    whole = choice.pinned.model_copy(update={"spec": spec})
+    return replace(choice, pinned=whole, canary=None, notes=doubts(searched))
 
 
 def _hosted(manifest: Manifest, facts: Facts, catalogue: EngineCatalogue) -> Choice:
@@ -55,19 +59,28 @@ def _hosted(manifest: Manifest, facts: Facts, catalogue: EngineCatalogue) -> Cho
 
 
 def _choose(
-    manifest: Manifest, facts: Facts, catalogue: EngineCatalogue, *, source_digest: str, exclude: EngineName | None
+    manifest: Manifest,
+    facts: Facts,
+    catalogue: EngineCatalogue,
+    *,
+    source_digest: str,
+    exclude: EngineName | None,
+    keeps_hardware: bool = False,
 ) -> Choice:
-    rejections: list[Rejection] = []
+    """``keeps_hardware`` = what runs already stays where it is, whatever the planner thinks of it."""
+    rejections = list(hosted_instead(manifest, facts, catalogue))
     accepted: list[tuple[Accepted, Found | None]] = []
     for name in engines_of(manifest, catalogue):
-        away = turned_away(manifest, name, facts, catalogue, exclude)
+        away = turned_away(manifest, name, facts, catalogue, exclude) or build_refusal(
+            manifest, name, engine_build(manifest, name, catalogue)
+        )
         if away:
             rejections.append(away)
             continue
         found, refused = walk(manifest, name, facts, catalogue, source_digest)
         rejections += refused
         if found:
-            searched = search_hardware(found.spec, name, found.version, facts)
+            searched = None if keeps_hardware else search_hardware(found.spec, name, found.version, facts)
             rejections += searched.rejections if searched else ()
             accepted.append((found, searched))
     contenders = _contenders(manifest, accepted, catalogue)
@@ -76,13 +89,12 @@ def _choose(
     considered = sum(searched.considered if searched else 1 for _, searched in accepted)
     if chosen is None:
         whole = tuple(review(manifest, facts, catalogue))
-        would_fit = nearest_miss(manifest.spec, accepted, facts)
+        would_fit = nearest_miss(manifest.spec, accepted, rejections, facts)
         return Choice(None, tuple(rejections), None, whole, considered=considered, would_fit=would_fit)
-    rejections += [
-        outscored(other.candidate, chosen.candidate) for other in contenders if other.candidate is not chosen.candidate
-    ]
+    left = [contender.candidate for contender in contenders[len(refused) :]]
+    rejections += [outscored(other, left[0]) for other in left[1:]]
     decided = _decided(manifest, chosen, rejections, facts, catalogue, source_digest, considered)
-    return replace(decided, ranked=tuple(contender.candidate for contender in contenders))
+    return replace(decided, ranked=tuple(left))
 
 
 def _decided(
@@ -118,7 +130,7 @@ def _contenders(
     cheapest = cheapest_of(options)
     found: list[Contender] = []
     for item, searched in accepted:
-        preference = catalogue.preference(manifest, item.engine)
+        preference = suitability(manifest, item.engine, catalogue.preference(manifest, item.engine))
         base = Candidate(
             engine=item.engine,
             version=item.version,
@@ -127,15 +139,16 @@ def _contenders(
             preference=preference,
             residuals=sum(violation.severity is Enforcement.ADVISORY for violation in item.violations),
             model_id=item.spec.model.id,
+            build=engine_build(manifest, item.engine, catalogue),
         )
-        known = engine_scores(manifest, item.engine, preference, catalogue)
+        known = engine_scores(item.engine, preference, catalogue)
         if searched is None:
-            scores = (*known.scores, operations(known.build, None))
+            scores = (*known, operations(base.build, None))
             found.append(Contender(replace(base, scores=scores), item.spec, item.violations))
             continue
         for option in searched.options:
             of_option = option_scores(option, manifest.spec.objectives, cheapest)
-            parts = (*known.scores, operations(known.build, option.nodes), *of_option)
+            parts = (*known, operations(base.build, option.nodes), *of_option)
             candidate = _with_option(base, option, parts)
             found.append(Contender(candidate, completed(item.spec, option), item.violations))
     return sorted(found, key=lambda contender: _rank(contender.candidate))
@@ -151,8 +164,9 @@ def _with_option(base: Candidate, option: Option, scores: tuple[Score, ...]) -> 
         nodes=option.nodes,
         sharing=option.place.sharing.value,
         purchase=option.place.purchase,
-        pool=option.place.pool,
+        pool=None if option.place.pool is None else option.place.pool.name,
         replica_bytes=option.replica_bytes,
+        is_alternative=bool(option.model.note),
         estimate=option.estimate,
         scores=scores,
     )
@@ -185,18 +199,20 @@ def _first_acceptable(
                 candidate.instance_type,
                 str(candidate.plan),
                 candidate.model_id,
+                pool=candidate.pool,
             )
         )
     return None, rejections
 
 
-def _rank(candidate: Candidate) -> tuple[bool, bool, float, int, int, str, str]:
-    """Best first: final before pre-release, known speed before unknown, then score, fewer residuals, fewer GPUs."""
+def _rank(candidate: Candidate) -> tuple[bool | float | str, ...]:
+    """Best first: the model that is asked for, final versions, known speed, then score, residuals, GPUs and names."""
     gpus = candidate.plan.gpus if candidate.plan else 0
     is_unknown = candidate.estimate is not None and candidate.estimate.latency.basis == "none"
     score = -round(candidate.total, 6)
-    order = (candidate.is_prerelease, is_unknown, score, candidate.residuals, gpus)
-    return (*order, candidate.engine, candidate.instance_type or "")
+    order = (candidate.is_alternative, candidate.is_prerelease, is_unknown, score, candidate.residuals, gpus)
+    names = (candidate.engine, candidate.instance_type or "", candidate.purchase, candidate.pool or "")
+    return (*order, *names, candidate.model_id)
 
 
 def _canary(manifest: Manifest, chosen: Candidate, facts: Facts, catalogue: EngineCatalogue) -> Choice:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from fleet.engine import Preference
+from fleet.latency_interval import Interval
 from fleet.manifest import PinnedManifest
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.estimate import Estimate
@@ -21,6 +22,16 @@ class Score:
     value: float
     """0 to 1."""
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineBuild:
+    """What has to be built before an engine can serve a model."""
+
+    reason: str
+    seconds: Interval
+    job: str
+    """The name of the job that builds it, on a GPU of the candidate's own kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,9 @@ class Candidate:
     """What a replica takes of a shared GPU: weights, activations, overhead and the cache that it needs."""
     estimate: Estimate | None = None
     """Latency, throughput, replicas and cost; ``None`` where the model is not known."""
+    build: EngineBuild | None = None
+    is_alternative: bool = False
+    """Another model than the one that is asked for."""
     scores: tuple[Score, ...] = ()
 
     @property
@@ -75,6 +89,7 @@ class Rejection:
     model_id: str | None = None
     """Set for an alternative model of the manifest."""
     evidence: dict[str, int | float | str] = field(default_factory=dict)
+    pool: str | None = None
 
     @classmethod
     def of(cls, reason: Reason, *, engine: str, version: str, instance_type: str, plan: str | None) -> "Rejection":

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fleet.latency_interval import Interval
-from fleet.placement.decision import Candidate, Choice, Rejection, Score
+from fleet.placement.decision import Candidate, Choice, EngineBuild, Rejection, Score
 from fleet.placement.estimate import Estimate
 
 Document = dict[str, Any]
@@ -38,6 +38,7 @@ def candidate_document(candidate: Candidate) -> Document:
         "purchase": candidate.purchase,
         "plan": _plan(candidate),
         "estimate": None if candidate.estimate is None else _estimate(candidate.estimate),
+        "build": None if candidate.build is None else _build(candidate.build),
         "preference": candidate.preference.score,
         "reason": candidate.preference.reason,
         "scores": [_score(item) for item in candidate.scores],
@@ -53,6 +54,7 @@ def rejection_document(item: Rejection) -> Document:
         "rule": item.rule,
         "reason": item.reason,
         "instance_type": item.instance_type,
+        "pool": item.pool,
         "plan": item.plan,
         "model_id": item.model_id,
         "evidence": dict(item.evidence),
@@ -86,6 +88,10 @@ def _estimate(estimate: Estimate) -> Document:
         "usd_per_hour": estimate.usd_per_hour,
         "priced_on": None if price is None else price.as_of,
     }
+
+
+def _build(build: EngineBuild) -> Document:
+    return {"reason": build.reason, "seconds": _interval(build.seconds), "job": build.job}
 
 
 def _interval(found: Interval | None) -> Document | None:

@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fleet import hardware
 from fleet.hardware import GpuModel
 from fleet.latency import Latency, latency_of
 from fleet.latency_interval import Interval
@@ -32,7 +31,8 @@ class Serving:
     quantization: str | None
     kv_dtype: str
     instance_type: str
-    nodes: int
+    node_part: float
+    """Of a node that a replica takes; above 1 = of several nodes."""
     purchase: str
 
 
@@ -72,16 +72,41 @@ def estimate(serving: Serving, objectives: Objectives | None, scaling: Scaling, 
         output_tokens=lengths[1],
     ).total
     replicas = _replicas(wished, lengths[1], rate, scaling)
-    concurrency, latency = _settled(serving, wished, lengths, replicas)
-    shape = hardware.instance(serving.instance_type)
+    at_load = _settled(serving, wished, lengths, replicas)
+    if _is_late(at_load[1], wished) and replicas < scaling.max:
+        replicas, at_load = _enough(serving, wished, lengths, replicas, scaling.max)
     return Estimate(
-        latency=latency,
-        concurrency=concurrency,
+        latency=at_load[1],
+        concurrency=at_load[0],
         tokens_per_second=rate,
         replicas=replicas,
         price=prices.price(serving.instance_type, serving.purchase),
-        gpu_share=serving.plan.gpus / shape.gpus,
+        gpu_share=serving.node_part,
     )
+
+
+def _enough(
+    serving: Serving, wished: Objectives, lengths: tuple[int, int], least: int, most: int
+) -> tuple[int, tuple[int, Latency]]:
+    """The fewest replicas with which the wished latency is met, where more of them help; else the least."""
+    found = _settled(serving, wished, lengths, most)
+    if _is_late(found[1], wished):
+        return least, _settled(serving, wished, lengths, least)
+    low, high = least, most
+    while high - low > 1:
+        middle = (low + high) // 2
+        at_load = _settled(serving, wished, lengths, middle)
+        if _is_late(at_load[1], wished):
+            low = middle
+        else:
+            high, found = middle, at_load
+    return high, found
+
+
+def _is_late(latency: Latency, wished: Objectives) -> bool:
+    """Whether even the favourable end misses an objective."""
+    pairs = ((latency.tpot, wished.tpot_p95_seconds), (latency.ttft, wished.ttft_p95_seconds))
+    return any(found is not None and limit is not None and found.low > limit for found, limit in pairs)
 
 
 def unmet(found: Estimate, objectives: Objectives | None, scaling: Scaling) -> Iterator[Reason]:

@@ -7,12 +7,14 @@ from typing import Any
 
 from fleet import hardware, model_catalogue
 from fleet.facts import Facts
-from fleet.hardware import InstanceType, SharingMode, UnknownHardware
+from fleet.hardware import GpuModel, InstanceType, SharingMode, UnknownHardware
 from fleet.model import Model
 from fleet.model_config import ConfigError
 from fleet.model_reading import read_model
 from fleet.node_pools import NodePool
-from fleet.spec import Spec
+from fleet.plan_wish import Reason
+from fleet.sharing import isolation_of, profile_of
+from fleet.spec import Hardware, Spec
 
 NODES_WHEN_OPEN = 4
 """Nodes that a replica may span where no pool says how many there are."""
@@ -40,21 +42,55 @@ class Place:
     sharing: SharingMode
     nodes: int
     """That one replica may span."""
-    mig_profile: str | None = None
-    pool: str | None = None
+    pool: NodePool | None = None
+
+    @property
+    def mig_profile(self) -> str | None:
+        """The instances into which the pool cuts its GPUs."""
+        return None if self.pool is None else self.pool.mig_profile
+
+    @property
+    def gpu(self) -> GpuModel:
+        """The GPU that a process sees, before it is cut by MIG: of a partitioned instance, its part."""
+        whole, part = hardware.gpu(self.instance.gpu), self.instance.gpu_fraction
+        if part == 1:
+            return whole
+        return _part_of(whole, self.instance.name, part, self.instance.gpu_memory_mib)
+
+    @property
+    def speed_gpu(self) -> GpuModel:
+        """The GPU as fast as a replica has it: a slice has its part of the bandwidth and of the compute."""
+        gpu = self.gpu
+        if self.mig_profile is None:
+            return gpu
+        part = 1 / profile_of(gpu, self.mig_profile).per_gpu
+        return _part_of(gpu, f"{gpu.name} {self.mig_profile}", part, gpu.memory_mib)
+
+    def node_part(self, gpus: int) -> float:
+        """Of a node that so many GPUs or slices are; above 1 = of several nodes."""
+        slices = 1 if self.mig_profile is None else profile_of(self.gpu, self.mig_profile).per_gpu
+        return gpus / slices / self.instance.gpus
+
+
+def _part_of(gpu: GpuModel, name: str, part: float, memory_mib: int | None) -> GpuModel:
+    rates = ("memory_bandwidth_gb_per_second", "bf16_tflops", "fp8_tflops", "fp4_tflops")
+    known = {rate: value * part for rate in rates if (value := getattr(gpu, rate)) is not None}
+    return gpu.model_copy(
+        update={**known, "name": name, "memory_mib": memory_mib, "visible_memory_gib": None, "mig_profiles": ()}
+    )
 
 
 def model_options(spec: Spec, facts: Facts) -> tuple[ModelOption, ...]:
     """The manifest's model and its alternatives, as far as their configurations are known; the own one first."""
     wished = [(spec.model.id, spec.model.revision, spec.model.quantization, "")]
     wished += [(item.id, item.revision, None, _note(item.kind, item.quality)) for item in spec.model.alternatives]
-    found = []
+    found: dict[str, ModelOption] = {}
     for model_id, revision, quantization, note in wished:
         known = known_model(model_id, facts)
-        if known is not None:
+        if known is not None and model_id not in found:
             stored = quantization or known.quantization
-            found.append(ModelOption(model_id, revision, known.model, stored, note))
-    return tuple(found)
+            found[model_id] = ModelOption(model_id, revision, known.model, stored, note)
+    return tuple(found.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +113,7 @@ def places(spec: Spec, facts: Facts) -> Iterator[Place]:
     """Every place that manifest and environment allow, the pools in their order, else all known instances."""
     wished = spec.hardware
     if facts.pools:
-        for pool in facts.pools:
-            if pool.max_nodes != 0 and not pool.has_ended(facts.today) and _matches(spec, pool):
-                yield _place_of(pool)
+        yield from (_place_of(pool) for pool in facts.pools if pool_refusal(spec, pool, facts) is None)
         return
     for shape in _instances(spec):
         purchase = wished.purchase if wished else "on-demand"
@@ -88,17 +122,37 @@ def places(spec: Spec, facts: Facts) -> Iterator[Place]:
             yield Place(shape, purchase, sharing, NODES_WHEN_OPEN if shape.supports_efa else 1)
 
 
-def _matches(spec: Spec, pool: NodePool) -> bool:
-    wished = spec.hardware
-    if wished is None:
-        return True
-    return (wished.instance_type, wished.purchase) == (pool.instance_type, pool.purchase)
+def pool_refusal(spec: Spec, pool: NodePool, facts: Facts) -> Reason | None:
+    """Why nothing of a manifest can stand on a pool, whatever the engine and the model, or ``None``."""
+    if pool.has_ended(facts.today):
+        message = f"the capacity block of pool {pool.name} ended on {pool.ends_on}"
+        return Reason("capacity-block-end", message, {"ends_on": str(pool.ends_on)})
+    if pool.max_nodes == 0:
+        return Reason("max-nodes", f"pool {pool.name} has no nodes", {"max_nodes": 0})
+    if spec.access.isolation == "hardware" and not isolation_of(pool.sharing).is_hardware:
+        message = f"access.isolation is 'hardware'; pool {pool.name} shares its GPUs by {pool.sharing.value}"
+        return Reason("isolation", message, {"sharing": pool.sharing.value})
+    return None if spec.hardware is None else _otherwise(spec.hardware, pool)
+
+
+def _otherwise(wished: Hardware, pool: NodePool) -> Reason | None:
+    """Where the manifest's hardware and a pool differ."""
+    sides = (
+        ("instance-type", wished.instance_type, pool.instance_type),
+        ("purchase", wished.purchase, pool.purchase),
+        ("sharing", wished.sharing, pool.sharing.mode.value),
+    )
+    for rule, asked, offered in sides:
+        if asked != offered:
+            message = f"the manifest asks for {asked}; pool {pool.name} has {offered}"
+            return Reason(rule, message, {"wanted": asked, "pool": offered})
+    return None
 
 
 def _place_of(pool: NodePool) -> Place:
     most = NODES_WHEN_OPEN if pool.max_nodes is None else pool.max_nodes
     nodes = most if pool.instance.supports_efa else 1
-    return Place(pool.instance, pool.purchase, pool.sharing.mode, nodes, pool.mig_profile, pool.name)
+    return Place(pool.instance, pool.purchase, pool.sharing.mode, nodes, pool)
 
 
 def _instances(spec: Spec) -> tuple[InstanceType, ...]:

@@ -1,19 +1,21 @@
 """Looks for the plan of one engine version on every place: it fits there, or the rule and numbers that reject it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from fleet import hardware
 from fleet.facts import Facts
-from fleet.hardware import GpuModel
+from fleet.hardware import GpuModel, SharingMode
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.decision import Rejection
 from fleet.placement.estimate import Estimate, Serving, estimate, unmet
-from fleet.placement.ground import ModelOption, Place, model_options, places
+from fleet.placement.ground import ModelOption, Place, model_options, places, pool_refusal
 from fleet.plan_figures import ModelFigures, figures_of
-from fleet.plan_judgement import Judged, judge
+from fleet.plan_judgement import Judged, judge, judge_possible
 from fleet.plan_search import Field, enumerate_plans, field_of, smallest
 from fleet.plan_wish import PlanWish, Reason
+from fleet.pool_filling import Load
+from fleet.pool_match import too_many
 from fleet.prices import PriceTable
 from fleet.prices import bundled as bundled_prices
 from fleet.spec import EngineName, Parallelism, Spec
@@ -44,12 +46,49 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
+class Miss:
+    """A plan that memory or a constraint forbids, with all that is needed to ask what would make it fit."""
+
+    judged: Judged
+    figures: ModelFigures
+    gpu: GpuModel
+    wish: PlanWish
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What was found for one engine version."""
 
     options: tuple[Option, ...]
     rejections: tuple[Rejection, ...]
     considered: int
+    nearest: Miss | None = None
+    """Of the manifest's own model: the plan that misses by the fewest bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One engine version looking for hardware."""
+
+    spec: Spec
+    engine: EngineName
+    version: str
+    prices: PriceTable
+
+    def rejection(self, reason: Reason, place: Place, model: ModelOption | None = None, plan: str = "") -> Rejection:
+        """A place that is not taken."""
+        return Rejection(
+            self.engine,
+            self.version,
+            reason.rule,
+            reason.message,
+            place.instance.name,
+            plan or None,
+            None if model is None else model.id,
+            dict(reason.evidence),
+            None if place.pool is None else place.pool.name,
+        )
 
 
 def search_hardware(spec: Spec, engine: EngineName, version: str, facts: Facts) -> Found | None:
@@ -57,56 +96,129 @@ def search_hardware(spec: Spec, engine: EngineName, version: str, facts: Facts) 
     models = model_options(spec, facts)
     if not models or models[0].id != spec.model.id:
         return None
-    prices = facts.prices or bundled_prices()
+    if spec.pools is not None:
+        return _both_sides(spec, engine, version, facts)
+    search = Search(spec, engine, version, facts.prices or bundled_prices())
     options: list[Option] = []
-    rejections: list[Rejection] = []
-    looked = 0
+    rejections = list(_closed_pools(search, facts))
+    looked, nearest = len(rejections), None
     for model in models:
         for place in places(spec, facts):
             looked += 1
-            found = _look(spec, model, place, engine, version, prices)
+            found = _look(search, model, place)
             if isinstance(found, Option):
                 options.append(found)
-            else:
-                rejections.append(found)
+                continue
+            rejection, miss = found
+            rejections.append(rejection)
+            if miss is not None and not model.note:
+                nearest = miss if nearest is None or miss.judged.shortage < nearest.judged.shortage else nearest
     if not looked:
-        rejections.append(_nowhere(spec, engine, version, facts))
-    return Found(tuple(options), tuple(rejections), looked)
+        rejections.append(_nowhere(spec, engine, version))
+    return Found(tuple(options), tuple(rejections), looked, nearest)
 
 
-def _look(
-    spec: Spec, model: ModelOption, place: Place, engine: EngineName, version: str, prices: PriceTable
-) -> Option | Rejection:
-    gpu = hardware.gpu(place.instance.gpu)
-    wish = wish_of(spec, place, engine, version, model.quantization)
+def _both_sides(spec: Spec, engine: EngineName, version: str, facts: Facts) -> Found | None:
+    """Separate prefill and decode as they are written: ``None`` where both sides fit, else why one does not."""
+    looked = 0
+    for name, side in (("prefill", spec.pools.prefill), ("decode", spec.pools.decode)) if spec.pools else ():
+        update = {"hardware": side.hardware, "parallelism": side.parallelism, "pools": None, "objectives": None}
+        found = search_hardware(spec.model_copy(update=update), engine, version, facts)
+        if found is None:
+            return None
+        looked += found.considered
+        if not found.options:
+            rejections = tuple(replace(item, reason=f"{name}: {item.reason}") for item in found.rejections)
+            return Found((), rejections, looked, found.nearest)
+    return None
+
+
+def _closed_pools(search: Search, facts: Facts) -> Iterator[Rejection]:
+    for pool in facts.pools:
+        reason = pool_refusal(search.spec, pool, facts)
+        if reason is not None:
+            place = Place(pool.instance, pool.purchase, pool.sharing.mode, 0, pool)
+            yield search.rejection(reason, place)
+
+
+def _look(search: Search, model: ModelOption, place: Place) -> Option | tuple[Rejection, Miss | None]:
+    """The first plan of a place that fits and meets the objectives, or why the preferred one is not taken."""
+    spec = search.spec
+    gpu, wish = place.gpu, wish_of(spec, place, search.engine, search.version, model.quantization)
     figures = figures_of(model.model, model.quantization, wish.kv_dtype)
     field = field_of(gpu, wish, place.instance.gpus)
     judged = _judged(spec, figures, gpu, wish, field)
-    nodes = -(-judged.plan.gpus // place.instance.gpus)
-    reasons = list(judged.reasons(figures, gpu, wish)) if judged.fits == "no" else []
+    reason = _unfit(judged, figures, gpu, wish, model) or _too_many_nodes(judged, place)
+    if reason is not None:
+        miss = Miss(judged, figures, gpu, wish, field) if judged.fits == "no" else None
+        return search.rejection(reason, place, model, str(judged.plan)), miss
+    option = _option(search, model, place, judged, wish)
+    missed = _missed(spec, option)
+    if missed is None:
+        return option
+    for other in _further(spec, figures, gpu, wish, field, judged):
+        option = _option(search, model, place, other, wish)
+        if _missed(spec, option) is None:
+            return option
+    return search.rejection(missed, place, model, str(judged.plan)), None
+
+
+def _unfit(judged: Judged, figures: ModelFigures, gpu: GpuModel, wish: PlanWish, model: ModelOption) -> Reason | None:
     if judged.fits == "unknown":
-        reasons = [_unknown(model, judged)]
-    if not reasons and nodes > place.nodes:
-        message = f"{judged.plan} takes {nodes} nodes; {place.nodes} {place.instance.name} can be had for one replica"
-        reasons = [Reason("nodes", message, {"nodes": nodes, "available": place.nodes})]
-    if reasons:
-        return _rejection(reasons[0], model, place, engine, version, judged)
+        return _unknown(model, judged)
+    return next(iter(judged.reasons(figures, gpu, wish)), None) if judged.fits == "no" else None
+
+
+def _too_many_nodes(judged: Judged, place: Place) -> Reason | None:
+    nodes = -(-judged.plan.gpus // place.instance.gpus)
+    if nodes <= place.nodes:
+        return None
+    message = f"{judged.plan} takes {nodes} nodes; {place.nodes} {place.instance.name} can be had for one replica"
+    return Reason("nodes", message, {"nodes": nodes, "available": place.nodes})
+
+
+def _further(
+    spec: Spec, figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field, smallest_one: Judged
+) -> Iterator[Judged]:
+    """Other plans that fit, for objectives that the preferred one misses: over as many GPUs, then over more."""
+    if wish.is_explicit:
+        return
+    least = smallest_one.plan.gpus
+    sizes = (least,) if spec.hardware is not None else tuple(size for size in field.counts if size >= least)
+    for size in sizes:
+        for plan in enumerate_plans(figures, wish, size, field):
+            judged = judge_possible(figures, plan, gpu, wish)
+            if judged is not None and judged.fits == "yes" and plan != smallest_one.plan:
+                yield judged
+                if size != least:
+                    break
+
+
+def _option(search: Search, model: ModelOption, place: Place, judged: Judged, wish: PlanWish) -> Option:
+    spec, plan = search.spec, judged.plan
     serving = Serving(
-        model.model,
-        judged.plan,
-        gpu,
-        engine,
-        model.quantization,
-        wish.kv_dtype,
-        place.instance.name,
-        nodes,
-        place.purchase,
+        model=model.model,
+        plan=plan,
+        gpu=place.speed_gpu,
+        engine=search.engine,
+        quantization=model.quantization,
+        kv_dtype=wish.kv_dtype,
+        instance_type=place.instance.name,
+        node_part=place.node_part(plan.gpus),
+        purchase=place.purchase,
     )
-    found = estimate(serving, spec.objectives, spec.scaling, prices)
-    missed = next(unmet(found, spec.objectives, spec.scaling), None)
-    if missed is not None:
-        return _rejection(missed, model, place, engine, version, judged)
-    return Option(model, place, judged, nodes, found)
+    found = estimate(serving, spec.objectives, spec.scaling, search.prices)
+    return Option(model, place, judged, -(-plan.gpus // place.instance.gpus), found)
+
+
+def _missed(spec: Spec, option: Option) -> Reason | None:
+    """The first objective that it misses, or the pool that has too few nodes for all replicas."""
+    reason = next(unmet(option.estimate, spec.objectives, spec.scaling), None)
+    pool = option.place.pool
+    if reason is not None or pool is None or pool.max_nodes is None:
+        return reason
+    load = Load("the deployment", option.plan.gpus, option.estimate.replicas, option.replica_bytes or 0)
+    return too_many(pool, (), load)
 
 
 def _judged(spec: Spec, figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Judged:
@@ -133,7 +245,7 @@ def wish_of(spec: Spec, place: Place, engine: EngineName, version: str, quantiza
     batch, objectives = spec.batch, spec.objectives
     wish = PlanWish(
         gpu=place.instance.gpu,
-        gpus=place.instance.gpus * place.nodes if spec.hardware is None else spec.hardware.gpus,
+        gpus=_offered(spec, place),
         instance=place.instance.name,
         engine=engine,
         engine_version=version,
@@ -150,6 +262,13 @@ def wish_of(spec: Spec, place: Place, engine: EngineName, version: str, quantiza
         mig_profile=place.mig_profile,
     )
     return wish if not has_plan(spec) else _with_plan(wish, spec.parallelism)
+
+
+def _offered(spec: Spec, place: Place) -> int:
+    """GPUs of one replica: a shared GPU is never joined with another one."""
+    if spec.hardware is not None:
+        return spec.hardware.gpus
+    return place.instance.gpus * place.nodes if place.sharing is SharingMode.EXCLUSIVE else 1
 
 
 def has_plan(spec: Spec) -> bool:
@@ -174,17 +293,7 @@ def _unknown(model: ModelOption, judged: Judged) -> Reason:
     return Reason("unknown", f"whether {model.id} fits is not known: {message}")
 
 
-def _nowhere(spec: Spec, engine: EngineName, version: str, facts: Facts) -> Rejection:
-    pools = ", ".join(f"{pool.name} ({pool.instance_type}, {pool.purchase})" for pool in facts.pools) or "none"
+def _nowhere(spec: Spec, engine: EngineName, version: str) -> Rejection:
     wished = spec.hardware
     what = f"{wished.instance_type} ({wished.purchase})" if wished else "any instance"
-    return Rejection(engine, version, "no-pool", f"no pool of the environment offers {what}; pools: {pools}")
-
-
-def _rejection(
-    reason: Reason, model: ModelOption, place: Place, engine: EngineName, version: str, judged: Judged
-) -> Rejection:
-    found = Rejection.of(
-        reason, engine=engine, version=version, instance_type=place.instance.name, plan=str(judged.plan)
-    )
-    return replace(found, model_id=model.id)
+    return Rejection(engine, version, "no-pool", f"no instance is known as {what}")

@@ -1,7 +1,6 @@
 """Scores of candidates: suitability, latency headroom, cost, patch cadence, operations. Weights are data."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.resources import files
@@ -9,10 +8,9 @@ from itertools import pairwise
 from statistics import median
 
 from fleet.engine import EngineCatalogue, Preference
-from fleet.manifest import Manifest
-from fleet.placement.decision import Score
+from fleet.placement.decision import EngineBuild, Score
 from fleet.placement.hardware_search import Option
-from fleet.spec import EngineName, Objectives
+from fleet.spec import EngineName, Objectives, Workload
 from fleet.value import Value
 
 NEUTRAL = 0.5
@@ -26,6 +24,29 @@ class Days(Value):
     worst: float
 
 
+class Suits(Value):
+    """A closer preference for an engine where a manifest says more than its workload; the first that applies counts."""
+
+    engine: EngineName
+    workloads: tuple[Workload, ...]
+    text_only: bool = False
+    disaggregation: str | None = None
+    input_over_output: float | None = None
+    """Prompts at least so many times longer than answers, with prefix caching asked for."""
+    score: float
+    reason: str
+
+
+class HostedLimits(Value):
+    """When a hosted engine is worth a word."""
+
+    ttft_seconds: float
+    """Below this first token."""
+    parameters: int
+    """From this size on."""
+    reason: str
+
+
 class Weights(Value):
     """``placement_weights.json``."""
 
@@ -36,6 +57,8 @@ class Weights(Value):
     """Per output token, where no objective says it: about as fast as people read."""
     alternative_quality: float
     """The score of a model that the manifest only lists as an alternative."""
+    suits: tuple[Suits, ...]
+    hosted: HostedLimits
 
 
 @cache
@@ -45,37 +68,20 @@ def weights() -> Weights:
     return Weights.model_validate_json(text)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineScores:
-    """What does not depend on the hardware."""
-
-    scores: tuple[Score, ...]
-    build: str | None
-    """Why the model has to be built for the engine first, or ``None``."""
-
-
-def engine_scores(
-    manifest: Manifest, name: EngineName, preference: Preference, catalogue: EngineCatalogue
-) -> EngineScores:
-    """Suitability, how often the engine is patched, and what it costs to run it."""
-    build = catalogue.engine_build(manifest, name)
+def engine_scores(name: EngineName, preference: Preference, catalogue: EngineCatalogue) -> tuple[Score, ...]:
+    """What does not depend on the hardware: suitability, and how often the engine is patched."""
     days = cadence_days(name, catalogue)
     limits = weights().cadence_days
     paced = NEUTRAL if days is None else _between((limits.worst - days) / (limits.worst - limits.best))
     pace = "the days of its releases are not known" if days is None else f"a release every {days:g} days (median)"
-    return EngineScores(
-        (
-            _score("preference", preference.score, preference.reason),
-            _score("cadence", paced, pace),
-        ),
-        build,
-    )
+    return (_score("preference", preference.score, preference.reason), _score("cadence", paced, pace))
 
 
-def operations(build: str | None, nodes: int | None) -> Score:
+def operations(build: EngineBuild | None, nodes: int | None) -> Score:
     """What it takes to run it: a build first, a replica over several nodes, or neither."""
-    if build:
-        return _score("operations", 0.0, build)
+    if build is not None:
+        took = f"{build.seconds.low:.0f} to {build.seconds.high:.0f} s"
+        return _score("operations", 0.0, f"{build.reason} ({took}, job {build.job})")
     if nodes and nodes > 1:
         return _score("operations", NEUTRAL, f"a replica spans {nodes} nodes, and fails with each of them")
     return _score("operations", 1.0, "starts from the checkpoint as it is, on one node")
@@ -100,15 +106,22 @@ def cadence_days(name: EngineName, catalogue: EngineCatalogue) -> float | None:
 
 
 def _latency(option: Option, objectives: Objectives | None) -> Score:
+    """Twice as fast as the target is full headroom, just as fast is half of it; the tighter of both targets counts."""
     latency = option.estimate.latency
-    if latency.tpot is None:
+    wished = objectives or Objectives()
+    target = wished.tpot_p95_seconds or weights().tpot_seconds
+    said = "wished" if wished.tpot_p95_seconds else "taken, since no objective names any"
+    sides = []
+    if latency.tpot is not None:
+        words = f"{latency.tpot.mid * 1000:.3g} ms a token ({latency.basis}); {target * 1000:g} ms are {said}"
+        sides.append((_between(target / latency.tpot.mid / 2), words))
+    if latency.ttft is not None and wished.ttft_p95_seconds is not None:
+        first, limit = latency.ttft.mid, wished.ttft_p95_seconds
+        words = f"first token after {first:.3g} s ({latency.basis}); {limit:g} s are wished"
+        sides.append((_between(limit / first / 2), words))
+    if not sides:
         return _score("latency", 0.0, "not known: no measured or stated rates of this GPU")
-    wished = objectives.tpot_p95_seconds if objectives else None
-    target = wished or weights().tpot_seconds
-    words = f"{latency.tpot.mid * 1000:.3g} ms a token ({latency.basis}); "
-    words += f"{target * 1000:g} ms are {'wished' if wished else 'taken, since no objective names any'}"
-    # Twice as fast as the target is full headroom, just as fast is half of it.
-    return _score("latency", _between(target / latency.tpot.mid / 2), words)
+    return _score("latency", *min(sides))
 
 
 def _cost(option: Option, cheapest: float | None) -> Score:

@@ -1,14 +1,14 @@
 """Sentences of placement: why a candidate lost, what would fit, what a choice stands on."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 
 from fleet.facts import Facts
 from fleet.manifest import Manifest
 from fleet.placement.decision import Candidate, Rejection
 from fleet.placement.engine_walk import Accepted
-from fleet.placement.ground import model_options, places
-from fleet.placement.hardware_search import Found, wish_of
-from fleet.planner import plan
+from fleet.placement.hardware_search import Found, search_hardware
+from fleet.plan_counterfactual import counterfactuals
 from fleet.spec import Spec
 
 
@@ -23,10 +23,13 @@ def outscored(other: Candidate, chosen: Candidate) -> Rejection:
         str(other.plan) if other.plan else None,
         other.model_id,
         {"score": round(other.total, 3), "score_of_chosen": round(chosen.total, 3)},
+        other.pool,
     )
 
 
 def _why_behind(other: Candidate, chosen: Candidate) -> str:
+    if other.is_alternative and not chosen.is_alternative:
+        return f"an alternative is taken only where the model itself can't be; {chosen.model_id} can"
     if other.is_prerelease and not chosen.is_prerelease:
         return f"no final version of it is acceptable, only {other.version}; {chosen.engine} {chosen.version} is final"
     if other.estimate is not None and other.estimate.latency.basis == "none":
@@ -47,6 +50,8 @@ def _why_behind(other: Candidate, chosen: Candidate) -> str:
 
 def notes_of(manifest: Manifest, chosen: Candidate) -> tuple[str, ...]:
     """What the choice stands on."""
+    if chosen.plan is None and manifest.spec.pools is not None:
+        return ("prefill and decode stay as they are written; speed and cost of such pools are not estimated",)
     if chosen.plan is None:
         model = manifest.spec.model.id
         return (
@@ -54,19 +59,62 @@ def notes_of(manifest: Manifest, chosen: Candidate) -> tuple[str, ...]:
             f"config.json into the environment as models/{model.replace('/', '--', 1)}.json",
         )
     estimate = chosen.estimate
+    build = () if chosen.build is None else (f"job {chosen.build.job} runs first: {chosen.build.reason}",)
     if estimate is None or estimate.price is None:
-        return (f"the price of {chosen.instance_type} ({chosen.purchase}) is not known",)
-    return (f"prices as of {estimate.price.as_of}; latency is {estimate.latency.basis}",)
+        return (*build, f"the price of {chosen.instance_type} ({chosen.purchase}) is not known")
+    return (*build, f"prices as of {estimate.price.as_of}; latency is {estimate.latency.basis}")
 
 
-def nearest_miss(spec: Spec, accepted: Sequence[tuple[Accepted, Found | None]], facts: Facts) -> tuple[str, ...]:
-    """What would make the manifest fit, for the first engine that the rules accept: one change at a time."""
-    if not accepted or accepted[0][1] is None:
+def doubts(searched: Found | None) -> tuple[str, ...]:
+    """What the planner says against a plan that is kept because it runs."""
+    if searched is None or searched.options:
         return ()
-    first = accepted[0][0]
-    models, place = model_options(spec, facts), next(places(spec, facts), None)
-    if not models or place is None:
-        return ()
-    wish = wish_of(first.spec, place, first.engine, first.version, models[0].quantization)
-    answer = plan(models[0].model, wish)
-    return tuple(item.message for item in answer.counterfactuals)
+    return tuple(f"kept as it runs, though the planner says: {item.reason}" for item in searched.rejections[:1])
+
+
+def nearest_miss(
+    spec: Spec, accepted: Sequence[tuple[Accepted, Found | None]], rejections: Sequence[Rejection], facts: Facts
+) -> tuple[str, ...]:
+    """What would make the manifest fit: one change of the plan that misses by least, of an objective, or of place."""
+    found = [(item, searched) for item, searched in accepted if searched is not None]
+    misses = [searched.nearest for _, searched in found if searched.nearest is not None]
+    nearest = min(misses, key=lambda miss: miss.judged.shortage, default=None)
+    changes: list[str] = []
+    if nearest is not None:
+        where = f"{nearest.judged.plan} on {nearest.wish.instance}, {nearest.wish.engine}"
+        changed = counterfactuals(nearest.figures, nearest.gpu, nearest.wish, nearest.field, nearest.judged)
+        changes += [f"{item.message} ({where})" for item in changed]
+    changes += _objectives(rejections)
+    if not changes and found and (spec.hardware is not None or facts.pools):
+        changes += _elsewhere(found[0][0], facts)
+    return tuple(changes)
+
+
+_CHANGES = (
+    ("objective-tpot", "low_seconds", "objectives.tpot_p95_seconds of {:.3g}"),
+    ("objective-ttft", "low_seconds", "objectives.ttft_p95_seconds of {:.3g}"),
+    ("objective-rate", "replicas", "scaling.max of {:.0f}"),
+    ("objective-cost", "usd_per_hour", "objectives.max_cost_per_hour of {:.2f}"),
+)
+
+
+def _objectives(rejections: Sequence[Rejection]) -> Iterator[str]:
+    """The least that an objective would have to give way, and where."""
+    for rule, key, words in _CHANGES:
+        missed = [item for item in rejections if item.rule == rule]
+        if missed:
+            least = min(missed, key=lambda item: float(item.evidence[key]))
+            where = f"{least.plan} on {least.instance_type}, {least.engine}"
+            yield f"fits with {words.format(float(least.evidence[key]))} ({where})"
+
+
+def _elsewhere(item: Accepted, facts: Facts) -> Iterator[str]:
+    """The cheapest place beyond the manifest's hardware and the environment's pools."""
+    spec = item.spec
+    kept = {name: getattr(spec, name) for name in spec.model_fields_set - {"hardware", "parallelism"}}
+    anywhere = facts.model_copy(update={"pools": ()})
+    searched = search_hardware(Spec(**kept), item.engine, item.version, anywhere)
+    options = [] if searched is None else [option for option in searched.options if not option.model.note]
+    if options:
+        best = min(options, key=lambda option: (option.estimate.usd_per_hour or math.inf, option.plan.gpus))
+        yield f"fits on {best.nodes}x {best.place.instance.name} with {best.plan} ({item.engine} {item.version})"
