@@ -102,7 +102,7 @@ def print_choice(name: str, choice: Choice, taken: list[tuple[float, float]], ca
 # --- The load ------------------------------------------------------------------------------------------------------
 def every_pool() -> tuple[NodePool, ...]:
     """A pool of each kind in each zone."""
-    pools = []
+    pools: list[NodePool] = []
     for shape, zone in itertools.product(instance_types().values(), ZONES):
         if shape.gpu_fraction != 1:
             continue

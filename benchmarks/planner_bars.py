@@ -45,7 +45,7 @@ class Table:
 
     title: str
     head: Cells
-    rows: list[Cells]
+    rows: Sequence[Cells]
     misses: list[str]
     is_met: bool
 
