@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from fleet.images import ImageRecord
+from fleet.node_pools import NodePool
 from fleet.waiver import Triage, Waiver
 from sources import environment
 
@@ -150,8 +151,9 @@ def test_the_files_of_an_environment_are_read_as_the_reference_shows_them(tmp_pa
     read = environment.read(folder)
     assert {type(item) for item in (*read.waivers, *read.triage, *read.images)} == {Waiver, Triage, ImageRecord}
     assert read.adopted
+    assert read.pools
     assert len(files) == sum(1 for path in folder.rglob("*.yaml"))
-    for model in (Waiver, Triage, ImageRecord, environment.Adopted):
+    for model in (Waiver, Triage, ImageRecord, environment.Adopted, NodePool):
         section = text.partition(f"({model.__name__})")[2].partition("\n## ")[0]
         undescribed = [field for field in model.model_fields if f"| `{field}` |" not in section]
         assert section, model.__name__
