@@ -67,7 +67,8 @@ def ask_vllm_wizard(question: Question) -> float | str:
     quantization = inputs.Quantization(known[question["precision"]])
     if question["ask"] == "weights":
         parameters = metadata.num_params / 1e9
-        return float(memory.compute_weights_memory(parameters, inputs.DType.BF16, quantization)) / question["tp"]
+        weights: int = memory.compute_weights_memory(parameters, inputs.DType.BF16, quantization)
+        return weights / int(question["tp"])
     if question["ask"] == "cache":
         return growth(
             lambda tokens: memory.compute_kv_cache_memory(metadata, tokens, 1, fragmentation_factor=1.0), question
