@@ -1,5 +1,6 @@
 """Manifests on disk: written and pinned ones."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fleet.manifest import AnyManifest, dump, parse
@@ -24,6 +25,7 @@ def pinned_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}{PINNED_SUFFIX}")
 
 
-def write(path: Path, manifest: AnyManifest) -> None:
-    """Write a manifest as a whole or not at all; raises `SourceError`."""
-    write_whole(path, dump(manifest).encode())
+def write(path: Path, manifest: AnyManifest, *, comments: Iterable[str] = ()) -> None:
+    """Write a manifest, below lines of comment, as a whole or not at all; raises `SourceError`."""
+    head = "".join(f"# {line}\n" for line in comments)
+    write_whole(path, (head + dump(manifest)).encode())

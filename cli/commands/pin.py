@@ -12,7 +12,9 @@ from cli.output import Format, Output, emit, say, tell
 from cli.placement_card import show_choice
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest
-from fleet.placement import Choice, Rejection, choose
+from fleet.placement import Choice, choose
+from fleet.placement.comments import decision_lines
+from fleet.placement.document import choice_document
 from fleet.rules import stale
 from sources import manifest_file
 from sources.errors import SourceError
@@ -86,7 +88,7 @@ def _write(path: Path, choice: Choice) -> None:
             tell(f"{target} not written: a part is missing or refused")
             continue
         try:
-            manifest_file.write(target, arm.pinned)
+            manifest_file.write(target, arm.pinned, comments=decision_lines(arm))
         except SourceError as error:
             raise CommandError(str(error)) from None
         tell(f"wrote {target} ({arm.pinned.identity})")
@@ -96,7 +98,9 @@ def _show(
     choices: list[tuple[Path, Manifest, Choice]], problems: list[str | None], known: Facts, output: Format
 ) -> None:
     data = {
-        "manifests": [{"file": str(path), "name": item.name, **_choice_json(choice)} for path, item, choice in choices],
+        "manifests": [
+            {"file": str(path), "name": item.name, **choice_document(choice)} for path, item, choice in choices
+        ],
         "stale": [problem for problem in problems if problem],
         "facts": {"digest": known.digest, "as_of": known.as_of, "source": known.data.source},
     }
@@ -109,27 +113,3 @@ def _show(
     for problem in filter(None, problems):
         say(f"stale: {problem}")
     say(where_from(known))
-
-
-def _rejection_json(item: Rejection) -> dict[str, object]:
-    return {"engine": item.engine, "version": item.version, "rule": item.rule, "reason": item.reason}
-
-
-def _choice_json(choice: Choice) -> dict[str, object]:
-    chosen = choice.chosen
-    return {
-        "choice": chosen
-        and {
-            "engine": str(chosen.engine),
-            "version": chosen.version,
-            "instance_type": chosen.instance_type,
-            "quantization": chosen.quantization,
-            "preference": chosen.preference.score,
-            "reason": chosen.preference.reason,
-        },
-        "rejections": [_rejection_json(item) for item in choice.rejections],
-        "violations": [item.model_dump(mode="json") for item in choice.violations],
-        "pinned": choice.pinned and choice.pinned.model_dump(mode="json", exclude_none=True),
-        "identity": choice.pinned and choice.pinned.identity,
-        "canary": choice.canary and _choice_json(choice.canary),
-    }
