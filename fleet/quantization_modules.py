@@ -2,7 +2,7 @@
 
 import fnmatch
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -43,7 +43,7 @@ class Modules:
     def _is_named(self, plain: str) -> bool:
         paths, bare, inner = self._names
         parts = plain.split(".")
-        if not bare.isdisjoint(parts) or any(f".{name}." in f".{plain}." for name in inner):
+        if not bare.isdisjoint(parts) or (inner and not inner.isdisjoint(_runs(parts))):
             return True
         return any(".".join(parts[:end]) in paths for end in range(2, len(parts) + 1))
 
@@ -51,11 +51,11 @@ class Modules:
         return bool(self._globs and self._globs.match(plain)) or any(one.search(module) for one in self._expressions)
 
     @cached_property
-    def _names(self) -> tuple[frozenset[str], frozenset[str], tuple[str, ...]]:
+    def _names(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
         names = {plain_name(one) for one in self.patterns if "*" not in one and not one.startswith("re:")}
         dotted = {name for name in names if "." in name}
         inner = {name for name in dotted if not name.startswith("layers.")}
-        return frozenset(dotted - inner), frozenset(names - dotted), tuple(sorted(inner))
+        return frozenset(dotted - inner), frozenset(names - dotted), frozenset(inner)
 
     @cached_property
     def _globs(self) -> re.Pattern[str] | None:
@@ -67,6 +67,13 @@ class Modules:
     def _expressions(self) -> tuple[re.Pattern[str], ...]:
         written = [one.removeprefix("re:") for one in self.patterns if one.startswith("re:")][:MOST_EXPRESSIONS]
         return tuple(compiled for one in written if (compiled := _compiled(one)))
+
+
+def _runs(parts: Sequence[str]) -> Iterator[str]:
+    """Every run of at least two parts of a path, as it would be written."""
+    for start in range(len(parts) - 1):
+        for end in range(start + 2, len(parts) + 1):
+            yield ".".join(parts[start:end])
 
 
 def _translated(glob: str) -> str:
