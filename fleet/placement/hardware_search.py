@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fleet.facts import Facts
-from fleet.hardware import GpuModel, SharingMode
+from fleet.hardware import GpuModel
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
+from fleet.placement.asking import WITH_NEIGHBOURS, on_shared_gpu, wish_of
 from fleet.placement.decision import Rejection
 from fleet.placement.estimate import Estimate, Serving, estimate, unmet
 from fleet.placement.ground import ModelOption, Place, model_options, places, pool_refusal
@@ -18,7 +19,7 @@ from fleet.pool_filling import Load
 from fleet.pool_match import too_many
 from fleet.prices import PriceTable
 from fleet.prices import bundled as bundled_prices
-from fleet.spec import EngineName, Parallelism, Spec
+from fleet.spec import EngineName, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Option:
     judged: Judged
     nodes: int
     estimate: Estimate
+    memory_share: float | None = None
+    """Of a GPU that others use too: the replica is told to take no more."""
 
     @property
     def plan(self) -> ParallelPlan:
@@ -42,7 +45,8 @@ class Option:
         memory = self.judged.memory
         if isinstance(memory, Missing):
             return None
-        return memory.weights + memory.activation + memory.overhead + memory.wanted_bytes
+        cache = memory.wanted_bytes if self.memory_share is None else memory.kv_cache
+        return memory.weights + memory.activation + memory.overhead + cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +156,11 @@ def _look(search: Search, model: ModelOption, place: Place) -> Option | tuple[Re
     if reason is not None:
         miss = Miss(judged, figures, gpu, wish, field) if judged.fits == "no" else None
         return search.rejection(reason, place, model, str(judged.plan)), miss
+    asked = on_shared_gpu(judged, figures, place, wish)
+    if isinstance(asked, Reason):
+        return search.rejection(asked, place, model, str(judged.plan)), None
+    if asked is not wish:
+        judged, wish = judge(figures, judged.plan, gpu, asked), asked
     option = _option(search, model, place, judged, wish)
     missed = _missed(spec, option)
     if missed is None:
@@ -196,6 +205,7 @@ def _further(
 
 def _option(search: Search, model: ModelOption, place: Place, judged: Judged, wish: PlanWish) -> Option:
     spec, plan = search.spec, judged.plan
+    share = wish.gpu_memory_utilization if place.sharing in WITH_NEIGHBOURS else None
     serving = Serving(
         model=model.model,
         plan=plan,
@@ -204,11 +214,11 @@ def _option(search: Search, model: ModelOption, place: Place, judged: Judged, wi
         quantization=model.quantization,
         kv_dtype=wish.kv_dtype,
         instance_type=place.instance.name,
-        node_part=place.node_part(plan.gpus),
+        node_part=place.node_part(plan.gpus) * (share or 1.0),
         purchase=place.purchase,
     )
     found = estimate(serving, spec.objectives, spec.scaling, search.prices)
-    return Option(model, place, judged, -(-plan.gpus // place.instance.gpus), found)
+    return Option(model, place, judged, -(-plan.gpus // place.instance.gpus), found, share)
 
 
 def _missed(spec: Spec, option: Option) -> Reason | None:
@@ -238,53 +248,6 @@ def _judged(spec: Spec, figures: ModelFigures, gpu: GpuModel, wish: PlanWish, fi
     if not judged:
         return judge(figures, ParallelPlan(tensor=counts[0]), gpu, wish)
     return min(judged, key=lambda item: (("yes", "unknown", "no").index(item.fits), len(item.forbidden), item.shortage))
-
-
-def wish_of(spec: Spec, place: Place, engine: EngineName, version: str, quantization: str | None) -> PlanWish:
-    """The manifest's wish on one place; one request at full length must fit, more is a matter of speed."""
-    batch, objectives = spec.batch, spec.objectives
-    wish = PlanWish(
-        gpu=place.instance.gpu,
-        gpus=_offered(spec, place),
-        instance=place.instance.name,
-        engine=engine,
-        engine_version=version,
-        quantization=quantization,
-        kv_dtype=batch.kv_cache_dtype if batch else "auto",
-        context_tokens=batch.max_model_len if batch else None,
-        input_tokens=objectives.input_tokens if objectives else None,
-        output_tokens=objectives.output_tokens if objectives else None,
-        max_num_seqs=batch.max_num_seqs if batch and "max_num_seqs" in batch.model_fields_set else None,
-        max_num_batched_tokens=(
-            batch.max_num_batched_tokens if batch and "max_num_batched_tokens" in batch.model_fields_set else None
-        ),
-        sharing=place.sharing,
-        mig_profile=place.mig_profile,
-    )
-    return wish if not has_plan(spec) else _with_plan(wish, spec.parallelism)
-
-
-def _offered(spec: Spec, place: Place) -> int:
-    """GPUs of one replica: a shared GPU is never joined with another one."""
-    if spec.hardware is not None:
-        return spec.hardware.gpus
-    return place.instance.gpus * place.nodes if place.sharing is SharingMode.EXCLUSIVE else 1
-
-
-def has_plan(spec: Spec) -> bool:
-    """Whether the manifest says how a replica is split."""
-    return "parallelism" in spec.model_fields_set
-
-
-def _with_plan(wish: PlanWish, given: Parallelism) -> PlanWish:
-    return replace(
-        wish,
-        tensor=given.tensor,
-        pipeline=given.pipeline,
-        data=given.data,
-        expert=given.expert,
-        context_parallel=given.context,
-    )
 
 
 def _unknown(model: ModelOption, judged: Judged) -> Reason:

@@ -9,7 +9,7 @@ from fleet.manifest import Manifest
 from fleet.model import Missing
 from fleet.placement.decision import EngineBuild, Rejection
 from fleet.placement.ground import known_model
-from fleet.placement.scoring import Suits, weights
+from fleet.placement.scoring_data import Suits, weights
 from fleet.spec import EngineName
 from fleet.weights import parameters_total
 
