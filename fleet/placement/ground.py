@@ -1,16 +1,13 @@
 """Where a manifest could run: its model or an alternative, on instances that the environment has."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
-from fleet import hardware, model_catalogue
+from fleet import hardware
 from fleet.facts import Facts
 from fleet.hardware import GpuModel, InstanceType, SharingMode, UnknownHardware
+from fleet.known_models import known_model
 from fleet.model import Model
-from fleet.model_config import ConfigError
-from fleet.model_reading import read_model
 from fleet.node_pools import NodePool
 from fleet.plan_wish import Reason
 from fleet.sharing import isolation_of, profile_of
@@ -93,22 +90,6 @@ def model_options(spec: Spec, facts: Facts) -> tuple[ModelOption, ...]:
     return tuple(found.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A model whose configuration is at hand."""
-
-    model: Model
-    quantization: str | None
-
-
-def known_model(model_id: str, facts: Facts) -> Known | None:
-    """The model by the environment's own configurations, else by the catalogue; ``None`` when nobody knows it."""
-    own = facts.model_configs.get(model_id)
-    if own is not None:
-        return facts.remember(("model", model_id), lambda: _read(own, model_id))
-    return _bundled(model_id)
-
-
 def places(spec: Spec, facts: Facts) -> Iterator[Place]:
     """Every place that manifest and environment allow, the pools in their order, else all known instances."""
     wished = spec.hardware
@@ -162,19 +143,6 @@ def _instances(spec: Spec) -> tuple[InstanceType, ...]:
         return (hardware.instance(spec.hardware.instance_type),)
     except UnknownHardware:
         return ()  # a rule names it
-
-
-@lru_cache(maxsize=256)
-def _bundled(model_id: str) -> Known | None:
-    found = model_catalogue.find(model_id)
-    return None if found is None else _read(found.config, model_id, found.quantization)
-
-
-def _read(config: Mapping[str, Any], model_id: str, quantization: str | None = None) -> Known | None:
-    try:
-        return Known(read_model(config, id=model_id), quantization)
-    except ConfigError:
-        return None
 
 
 def _note(kind: str, quality: object) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from fleet.cold_start_data import constants
 from fleet.engine import EngineCatalogue, Preference
 from fleet.facts import Facts
+from fleet.known_models import known_model
 from fleet.manifest import Manifest
 from fleet.model import Missing
 from fleet.placement.decision import EngineBuild, Rejection
-from fleet.placement.ground import known_model
 from fleet.placement.scoring_data import Suits, weights
 from fleet.spec import EngineName
 from fleet.weights import parameters_total
