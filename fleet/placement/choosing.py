@@ -206,11 +206,12 @@ def _first_acceptable(
 
 
 def _rank(candidate: Candidate) -> tuple[bool | float | str, ...]:
-    """Best first: the model that is asked for, final versions, known speed, then score, residuals, GPUs and names."""
-    gpus = candidate.plan.gpus if candidate.plan else 0
-    is_unknown = candidate.estimate is not None and candidate.estimate.latency.basis == "none"
-    score = -round(candidate.total, 6)
-    order = (candidate.is_alternative, candidate.is_prerelease, is_unknown, score, candidate.residuals, gpus)
+    """Best first: the wished model, final versions, known speed and price, then score, residuals, GPUs and names."""
+    gpus, found = candidate.plan.gpus if candidate.plan else 0, candidate.estimate
+    of_unknown_speed = found is not None and found.latency.basis == "none"
+    is_unpriced = found is not None and found.price is None
+    unknown = (candidate.is_alternative, candidate.is_prerelease, of_unknown_speed, is_unpriced)
+    order = (*unknown, -round(candidate.total, 6), candidate.residuals, gpus)
     names = (candidate.engine, candidate.instance_type or "", candidate.purchase, candidate.pool or "")
     return (*order, *names, candidate.model_id)
 

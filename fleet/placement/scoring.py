@@ -40,8 +40,9 @@ def option_scores(option: Option, objectives: Objectives | None, cheapest: float
 
 
 def cheapest_of(options: Sequence[Option]) -> float | None:
-    """The lowest known cost an hour."""
-    costs = [cost for option in options if (cost := option.estimate.usd_per_hour) is not None]
+    """The lowest known cost an hour; a place of unknown speed says nothing, since its replicas can't be counted."""
+    known = [option for option in options if option.estimate.latency.basis != "none"]
+    costs = [cost for option in known or options if (cost := option.estimate.usd_per_hour) is not None]
     return min(costs, default=None)
 
 
@@ -75,7 +76,7 @@ def _cost(option: Option, cheapest: float | None) -> Score:
     cost, price = option.estimate.usd_per_hour, option.estimate.price
     if cost is None or price is None or cheapest is None:
         return _score("cost", 0.0, f"the price of {option.place.instance.name} ({option.place.purchase}) is not known")
-    return _score("cost", cheapest / cost, f"${cost:,.2f} an hour, priced {price.as_of}")
+    return _score("cost", _between(cheapest / cost), f"${cost:,.2f} an hour, priced {price.as_of}")
 
 
 def _quality(option: Option) -> Score:

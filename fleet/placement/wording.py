@@ -34,6 +34,9 @@ def _why_behind(other: Candidate, chosen: Candidate) -> str:
         return f"no final version of it is acceptable, only {other.version}; {chosen.engine} {chosen.version} is final"
     if other.estimate is not None and other.estimate.latency.basis == "none":
         return f"how fast it would be is not known ({'; '.join(other.estimate.latency.reasons)})"
+    unpriced = other.estimate is not None and other.estimate.price is None
+    if unpriced and chosen.estimate is not None and chosen.estimate.price is not None:
+        return f"the price of {other.instance_type} ({other.purchase}) is not known, that of {chosen.instance_type} is"
     best = {score.name: score for score in chosen.scores}
     behind = [
         (score.weight * (best[score.name].value - score.value), score, best[score.name])
