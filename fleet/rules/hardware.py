@@ -21,7 +21,7 @@ WITHOUT_ISOLATION = ("mps", "time-slicing")
 def gpus_match_plan(case: Case) -> Iterator[Violation]:
     """GPUs of a replica = tensor x pipeline x data x context; a written manifest may leave the plan open."""
     is_open = not isinstance(case.manifest, PinnedManifest) and "parallelism" not in case.manifest.spec.model_fields_set
-    for pointer, hardware, plan in _placed(case):
+    for pointer, hardware, plan in placed(case):
         if hardware.gpus == plan.gpus or (is_open and pointer == "/spec"):
             continue
         product = f"{plan.tensor} x {plan.pipeline} x {plan.data} x {plan.context}"
@@ -37,7 +37,7 @@ def gpus_match_plan(case: Case) -> Iterator[Violation]:
 
 def instance_known(case: Case) -> Iterator[Violation]:
     """The instance type is one that the data names."""
-    for pointer, hardware, _ in _placed(case):
+    for pointer, hardware, _ in placed(case):
         try:
             instance(hardware.instance_type)
         except UnknownHardware as error:
@@ -131,7 +131,7 @@ def purchase_possible(case: Case) -> Iterator[Violation]:
             )
 
 
-def _placed(case: Case) -> Iterator[tuple[str, Hardware, Parallelism]]:
+def placed(case: Case) -> Iterator[tuple[str, Hardware, Parallelism]]:
     """Each hardware of the manifest with its plan and the pointer above both."""
     spec = case.manifest.spec
     if spec.hosted is not None:
@@ -145,6 +145,6 @@ def _placed(case: Case) -> Iterator[tuple[str, Hardware, Parallelism]]:
 
 def _known(case: Case) -> Iterator[tuple[str, Hardware, InstanceType]]:
     known = instance_types()
-    for pointer, hardware, _ in _placed(case):
+    for pointer, hardware, _ in placed(case):
         if hardware.instance_type in known:
             yield pointer, hardware, known[hardware.instance_type]

@@ -1,0 +1,113 @@
+"""The rule that a pinned deployment starts: the planner judges the plan as it is written down."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fleet.hardware import BYTES_PER_GIB, SharingMode, gpu, instance_types
+from fleet.known_models import Known, known_model
+from fleet.manifest import PinnedManifest
+from fleet.plan_figures import figures_of
+from fleet.plan_judgement import judge
+from fleet.plan_wish import PlanWish, Reason
+from fleet.rules.case import Case, Release
+from fleet.rules.hardware import placed
+from fleet.spec import Batch, Hardware, Parallelism
+from fleet.violation import Enforcement, Violation
+
+PLAN_FITS = "plan-fits"
+CERTAIN_BYTES = BYTES_PER_GIB
+"""What the planner's memory was seen to be off by at most: a shortage below it only tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Everything that the answer depends on; many manifests ask the same."""
+
+    model_id: str
+    quantization: str | None
+    engine: str
+    version: str
+    hardware: Hardware
+    parallelism: Parallelism
+    batch: Batch
+
+
+def plan_fits(case: Case) -> Iterator[Violation]:
+    """The engine starts with the model on this hardware, split as pinned; what is not known refuses nothing.
+
+    Only whole GPUs are judged: how much of a shared one an engine gets is not in the manifest.
+    """
+    manifest, release = case.manifest, case.release
+    if not isinstance(manifest, PinnedManifest) or release is None or manifest.spec.batch is None:
+        return
+    model = manifest.spec.model
+    known = known_model(model.id, case.facts)
+    if known is None:
+        return
+    for pointer, hardware, parallelism in placed(case):
+        if hardware.sharing != "exclusive" or hardware.instance_type not in instance_types():
+            continue
+        stored = model.quantization or known.quantization
+        batch = manifest.spec.batch
+        asked = _Question(model.id, stored, release.engine, release.raw, hardware, parallelism, batch)
+        key = (PLAN_FITS, *_key(asked))
+        for reason in case.facts.remember(key, lambda asked=asked: _reasons(known, asked)):  # type: ignore[misc]
+            yield _violation(pointer, reason, release)
+
+
+def _key(asked: _Question) -> tuple[object, ...]:
+    hardware, plan, batch = asked.hardware, asked.parallelism, asked.batch
+    return (
+        (asked.model_id, asked.quantization, asked.engine, asked.version, hardware.instance_type),
+        (plan.tensor, plan.pipeline, plan.data, plan.context, plan.expert),
+        (batch.max_model_len, batch.max_num_seqs, batch.max_num_batched_tokens, batch.kv_cache_dtype),
+    )
+
+
+def _reasons(known: Known, asked: _Question) -> tuple[Reason, ...]:
+    plan, batch = asked.parallelism, asked.batch
+    shape = instance_types()[asked.hardware.instance_type]
+    if shape.gpu_fraction < 1:
+        return ()
+    wish = PlanWish(
+        gpu=shape.gpu,
+        instance=shape.name,
+        engine=asked.engine,
+        engine_version=asked.version,
+        quantization=asked.quantization,
+        kv_dtype=batch.kv_cache_dtype,
+        context_tokens=batch.max_model_len,
+        max_num_seqs=batch.max_num_seqs,
+        max_num_batched_tokens=batch.max_num_batched_tokens,
+        sharing=SharingMode.EXCLUSIVE,
+        tensor=plan.tensor,
+        pipeline=plan.pipeline,
+        data=plan.data,
+        context_parallel=plan.context,
+        expert=plan.expert,
+    )
+    figures = figures_of(known.model, asked.quantization, batch.kv_cache_dtype)
+    judged = judge(figures, wish.explicit_plan, gpu(shape.gpu), wish)
+    return tuple(judged.reasons(figures, gpu(shape.gpu), wish)) if judged.fits == "no" else ()
+
+
+def _violation(pointer: str, reason: Reason, release: Release) -> Violation:
+    part = "batch/max_model_len" if reason.rule == "context-length" else "parallelism"
+    base = "/spec" if part.startswith("batch") else pointer
+    return Violation(
+        rule=PLAN_FITS,
+        severity=Enforcement.MANDATORY if _is_certain(reason) else Enforcement.ADVISORY,
+        pointer=f"{base}/{part}",
+        message=f"{release} would not start ({reason.rule}): {reason.message}",
+        remedy="ask 'enginehouse plan' what fits, or leave hardware and parallelism to 'enginehouse pin'",
+        evidence={"reason": reason.rule} | {name: str(value) for name, value in reason.evidence.items()},
+    )
+
+
+def _is_certain(reason: Reason) -> bool:
+    """Arithmetic is; memory is where it is short by more than the planner errs."""
+    if reason.rule != "memory":
+        return True
+    found = {name: value for name, value in reason.evidence.items() if isinstance(value, int | float)}
+    short = found.get("short_bytes", 0), found.get("wanted_bytes", 0) - found.get("kv_cache_bytes", 0)
+    return max(*short, found.get("needed_free_bytes", 0) - found.get("free_bytes", 0)) > CERTAIN_BYTES
