@@ -182,10 +182,9 @@ def _first_acceptable(
     """The best contender that still passes the rules with its hardware written down."""
     rejections: list[Rejection] = []
     for contender in contenders:
-        candidate = contender.candidate
-        if candidate.plan is None:
-            return contender, rejections
-        violations = review_draft(manifest.metadata, contender.spec, facts, catalogue, source_digest)
+        candidate, violations = contender.candidate, contender.violations
+        if candidate.plan is not None:
+            violations = review_draft(manifest.metadata, contender.spec, facts, catalogue, source_digest)
         missing = missing_pins(contender.spec)
         refusing = [item for item in mandatory(violations) if item.pointer not in missing]
         if not refusing:
@@ -197,7 +196,7 @@ def _first_acceptable(
                 refusing[0].rule,
                 sentence(refusing),
                 candidate.instance_type,
-                str(candidate.plan),
+                str(candidate.plan) if candidate.plan else None,
                 candidate.model_id,
                 pool=candidate.pool,
             )

@@ -17,6 +17,8 @@ MAX_VERSIONS_PER_ENGINE = 12
 """How far back a walk goes: an engine whose newest versions are all refused is not worth an older one."""
 _COMPLETION_POINTERS = ("/spec/engine/image", "/spec/model/revision", "/spec/batch", "/spec/hardware")
 
+_PLAN_POINTERS = ("/spec/hardware", "/spec/parallelism")
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
@@ -66,7 +68,7 @@ def walk(
     for version in versions:
         spec = draft(manifest, name, version, facts)
         violations = review_draft(manifest.metadata, spec, facts, catalogue, source_digest)
-        refusing = [item for item in mandatory(violations) if item.pointer not in completion(spec)]
+        refusing = [item for item in mandatory(violations) if not _is_open(item, spec)]
         if not refusing:
             return Accepted(name, version, spec, violations), rejections
         rejections.append(Rejection(name, version, refusing[0].rule, sentence(refusing)))
@@ -86,6 +88,14 @@ def completion(spec: Spec) -> tuple[str, ...]:
     """Pointers of parts that a person must still give: they keep a choice from being pinned, not from being made."""
     missing = missing_pins(spec)
     return tuple(pointer for pointer in _COMPLETION_POINTERS if pointer in missing)
+
+
+def _is_open(item: Violation, spec: Spec) -> bool:
+    """Whether a violation is about a part that is still to be completed: the plan is looked for after the engine."""
+    if item.pointer in completion(spec):
+        return True
+    is_split = "parallelism" in spec.model_fields_set or spec.pools is not None
+    return not is_split and item.pointer.startswith(_PLAN_POINTERS)
 
 
 def mandatory(violations: Iterable[Violation]) -> list[Violation]:
