@@ -36,9 +36,7 @@ def batch_settings(figures: ModelFigures, wish: PlanWish, gpu: GpuModel, memory:
     sequences = wish.max_num_seqs or min(memory.settings.max_num_seqs, max(wanted, min(held, 4 * wanted)))
     return (
         Setting("max_model_len", context, "the wished context: a longer one takes cache that nobody uses"),
-        Setting(
-            "max_num_seqs", sequences, f"the cache holds {held} sequences of {context} tokens per rank; {wanted} wished"
-        ),
+        Setting("max_num_seqs", sequences, f"the cache holds {held} x {context} tokens per rank; {wanted} wished"),
         _batched_tokens(wish, memory),
         Setting(
             "block_size", BLOCK_TOKENS.get(wish.engine, 16), "the engine's default: whole blocks are shared and evicted"

@@ -223,6 +223,7 @@ def _cautious(known: Sequence[MemoryConstants]) -> MemoryConstants:
         update={
             "non_torch_gib": NonTorch(**outside),
             "graphs_gib": max(item.graphs_gib for item in known),
+            "measured_on": ", ".join(item.measured_on for item in known),
             "source": "; ".join(item.source for item in known),
         }
     )

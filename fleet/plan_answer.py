@@ -8,6 +8,7 @@ from typing import Any
 
 from fleet.hardware import GpuModel
 from fleet.memory import Memory
+from fleet.memory_constants import MemoryConstants
 from fleet.model import Missing, Model
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_counterfactual import Counterfactual
@@ -53,6 +54,8 @@ class PlanAnswer:
     fits: Fits
     reasons: tuple[Reason, ...]
     memory: Memory | None
+    constants: MemoryConstants
+    """What the engine takes beside weights and cache, as measured."""
     largest_context: int | None
     smallest_gpus: int | None
     """The fewest of the offered GPUs on which some plan fits."""
@@ -90,6 +93,7 @@ class PlanAnswer:
             "counterfactuals": self.counterfactuals,
             "hardware": self._hardware(),
             "engine": self._engine(),
+            "memory_constants": self._constants(),
             "missing": self.size.missing,
             "notes": self.notes,
             **self.advice,
@@ -106,6 +110,10 @@ class PlanAnswer:
             "visible_bytes": None if self.memory is None else self.memory.visible,
             "mig_profile": self.wish.mig_profile,
         }
+
+    def _constants(self) -> dict[str, Any]:
+        known = self.constants
+        return {"engine": known.engine, "measured_on": known.measured_on, "source": known.source}
 
     def _engine(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import ModelFigures, figures_of
 from fleet.plan_judgement import Judged, judge
 from fleet.plan_search import Field, smallest
-from fleet.plan_wish import PlanWish
+from fleet.plan_wish import PlanWish, gpus_in_words
 
 SMALLER_ENCODINGS = ("fp8", "nvfp4", "int4")
 """Tried in this order; a checkpoint in it must exist."""
@@ -72,7 +72,7 @@ def _fewer_at_once(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, miss: J
         return
     holds = int(memory.sequences or 0)
     if holds >= 1:
-        yield Counterfactual("concurrency", holds, f"fits with {holds} sequences in flight")
+        yield Counterfactual("concurrency", holds, f"fits with {holds} sequence{'' if holds == 1 else 's'} in flight")
 
 
 def _kv_cache(
@@ -105,7 +105,7 @@ def _more_gpus(
     wider = replace(field, gpus=max(field.gpus, miss.plan.gpus, field.node) * 2)
     found = smallest(figures, gpu, open_wish, wider)
     if found is not None:
-        message = f"fits on {found.plan.gpus} GPUs as {found.plan}"
+        message = f"fits on {gpus_in_words(found.plan.gpus)} as {found.plan}"
         yield Counterfactual("gpus", found.plan.gpus, message)
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from fleet import hardware
+from fleet.gpu_parts import gpu_of
 from fleet.hardware import GpuModel
 from fleet.model import Model
 from fleet.plan_figures import figures_of
@@ -33,14 +34,14 @@ def ground_of(model: Model, wish: PlanWish, prices: PriceTable) -> Ground:
 
 def known_ground(wish: PlanWish) -> Ground:
     """The hardware that the wish names."""
-    node = None
+    node, part = None, None
     if wish.instance is not None:
         shape = hardware.instance(wish.instance)
         if wish.gpu is not None and wish.gpu != shape.gpu:
             raise WishError(f"{wish.instance} carries {shape.gpu}, not {wish.gpu}")
-        node = shape.gpus
+        node, part = shape.gpus, gpu_of(shape)
         wish = replace(wish, gpu=shape.gpu, gpus=wish.gpus or (None if wish.is_explicit else node))
-    gpu = hardware.gpu(wish.gpu or FALLBACK_GPU)
+    gpu = part or hardware.gpu(wish.gpu or FALLBACK_GPU)
     return Ground(gpu, field_of(gpu, wish, node), wish)
 
 

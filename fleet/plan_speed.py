@@ -8,6 +8,7 @@ from fleet import hardware
 from fleet.cold_start import ColdStartWish, Replica, cold_start_of
 from fleet.cold_start_data import weight_source
 from fleet.cost import cost_of
+from fleet.gpu_parts import slice_of
 from fleet.hardware import GpuModel, InstanceType
 from fleet.latency import latency_of
 from fleet.latency_interval import Interval
@@ -16,6 +17,7 @@ from fleet.parallel_plan import ParallelPlan
 from fleet.plan_wish import PlanWish
 from fleet.prices import PriceTable
 from fleet.prices import bundled as bundled_prices
+from fleet.sharing import profile_of
 from fleet.start_options import TARGET_SECONDS, StartOption, start_options
 from fleet.throughput import throughput_of
 from fleet.weights import weights_bytes_total
@@ -43,9 +45,10 @@ def speed_document(
 ) -> dict[str, Any]:
     """The keys ``latency``, ``throughput_tokens_per_second``, ``cold_start_...`` and ``cost``."""
     lengths = request_lengths(wish, model)
-    rate, throughput = _throughput(model, plan, gpu, wish, lengths)
+    cut = _as_seen(gpu, wish)
+    rate, throughput = _throughput(model, plan, cut, wish, lengths)
     return {
-        "latency": _latency(model, plan, gpu, wish, lengths),
+        "latency": _latency(model, plan, cut, wish, lengths),
         "throughput_tokens_per_second": throughput,
         **_cold_start(model, plan, gpu, wish, nodes, speed),
         "cost": _cost(plan, gpu, wish, speed, rate),
@@ -61,6 +64,22 @@ def request_lengths(wish: PlanWish, model: Model) -> tuple[int, int]:
     context = wish.context_of(model) if wish.has_context else 2 * DEFAULT_TOKENS
     output = min(DEFAULT_TOKENS, context // 2)
     return max(1, context - output), max(1, output)
+
+
+def _as_seen(gpu: GpuModel, wish: PlanWish) -> GpuModel:
+    """The GPU as fast as the plan has it; of a slice that the GPU lacks, nothing is known."""
+    if wish.mig_profile is None:
+        return gpu
+    if any(item.name == wish.mig_profile for item in gpu.mig_profiles):
+        return slice_of(gpu, wish.mig_profile)
+    unknown = {"memory_bandwidth_gb_per_second": None, "bf16_tflops": None}
+    return gpu.model_copy(update={"name": f"{gpu.name} {wish.mig_profile}", **unknown})
+
+
+def slices_per_gpu(gpu: GpuModel, wish: PlanWish) -> int:
+    """How many slices like the wished one share a GPU; 1 without slices."""
+    known = any(item.name == wish.mig_profile for item in gpu.mig_profiles)
+    return profile_of(gpu, wish.mig_profile).per_gpu if known and wish.mig_profile else 1
 
 
 def instance_for(plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> InstanceType | None:
@@ -168,6 +187,7 @@ def _cost(
         table=speed.prices or bundled_prices(),
         purchase=speed.purchase,
         output_tokens_per_second=rate,
+        slices_per_gpu=slices_per_gpu(gpu, wish),
     )
     return {
         "instance_type": found.instance_type,
@@ -177,6 +197,7 @@ def _cost(
         "usd_per_hour": found.usd_per_hour,
         "usd_per_hour_of_share": found.usd_per_hour_of_share,
         "usd_per_million_output_tokens": _interval(found.usd_per_million_output_tokens),
+        "priced_as_part_of": found.priced_as_part_of,
         "priced_on": found.priced_on,
         "is_estimate": found.is_estimate,
         "source": found.source,

@@ -19,6 +19,11 @@ class WishError(ValueError):
     """A wish that can't be read: the key, the value, and what would be right."""
 
 
+def gpus_in_words(count: int) -> str:
+    """``1 GPU``, ``2 GPUs``."""
+    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+
+
 @dataclass(frozen=True, slots=True)
 class Reason:
     """Why a plan does not hold: the rule, in words, and the numbers."""

@@ -22,9 +22,9 @@ from fleet.plan_counterfactual import counterfactuals, largest_context
 from fleet.plan_figures import ModelFigures, figures_of
 from fleet.plan_hardware import ground_of
 from fleet.plan_judgement import Judged, judge, judge_possible
-from fleet.plan_search import Field, enumerate_plans, field_of, smallest
+from fleet.plan_search import Field, enumerate_plans, smallest
 from fleet.plan_speed import SpeedWish, instance_for, speed_document
-from fleet.plan_wish import PlanWish, Reason
+from fleet.plan_wish import PlanWish, Reason, gpus_in_words
 from fleet.prices import bundled
 from fleet.weights import parameters_active, parameters_total, weights_bytes_total
 
@@ -55,11 +55,12 @@ def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> Pla
         fits=fits,
         reasons=(*offered, *chosen.reasons(figures, gpu, wish)) if fits == "no" else (),
         memory=memory,
+        constants=constants_for(wish.engine, wish.engine_version).constants,
         largest_context=_largest(figures, chosen.plan, memory),
         smallest_gpus=None if fewest is None else fewest.plan.gpus,
         alternatives=_alternatives(figures, gpu, wish, field, chosen),
         counterfactuals=counterfactuals(figures, gpu, wish, field, chosen) if fits == "no" else (),
-        notes=(*((ground.note,) if ground.note else ()), *_notes(figures, gpu, wish, chosen, nodes)),
+        notes=(*((ground.note,) if ground.note else ()), *_notes(figures, gpu, wish, chosen, nodes, field)),
         advice=_advice(figures, gpu, wish, chosen.plan, memory, size),
         speed=speed_document(model, chosen.plan, gpu, wish, nodes, speed),
     )
@@ -114,7 +115,8 @@ def _nearest(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field)
 def _offered(chosen: Judged, wish: PlanWish) -> tuple[Reason, ...]:
     if wish.gpus is None or chosen.plan.gpus <= wish.gpus:
         return ()
-    message = f"{chosen.plan} takes {chosen.plan.gpus} GPUs; {wish.gpus} are offered"
+    offered = "1 is" if wish.gpus == 1 else f"{wish.gpus} are"
+    message = f"{chosen.plan} takes {gpus_in_words(chosen.plan.gpus)}; {offered} offered"
     return (Reason("gpus", message, {"gpus": chosen.plan.gpus, "offered": wish.gpus}),)
 
 
@@ -147,10 +149,11 @@ def _alternative(memory: Memory, item: ParallelPlan, field: Field) -> Alternativ
     return Alternative(item, memory.sequences, memory.kv_tokens, where)
 
 
-def _notes(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, chosen: Judged, nodes: int) -> tuple[str, ...]:
+def _notes(
+    figures: ModelFigures, gpu: GpuModel, wish: PlanWish, chosen: Judged, nodes: int, field: Field
+) -> tuple[str, ...]:
     constants = constants_for(wish.engine, wish.engine_version)
     notes = [constants.note] if constants.note else []
-    notes.append(f"memory constants: {constants.constants.source}")
     notes += kernel_notes(figures, gpu)
     notes += _network_notes(gpu, wish, chosen.plan, nodes)
     if kv_sliding(figures.model, wish.kv_dtype) is not None:
@@ -158,16 +161,22 @@ def _notes(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, chosen: Judged,
             "sliding layers are counted by their window: with the hybrid cache manager off they keep every token"
         )
     if figures.model.is_generic:
-        notes.append(f"{figures.model.architecture} is not known: read as a plain transformer, all keys were present")
+        notes.append(_generic_note(figures.model))
     if not wish.has_context:
         notes.append(f"no context was given: {wish.context_of(figures.model)} tokens are taken")
-    if not wish.is_explicit and wish.gpus and wish.gpus not in field_of(gpu, wish).counts:
+    if not wish.is_explicit and wish.gpus and wish.gpus not in field.counts:
         notes.append(
-            f"plans over {wish.gpus} GPUs are not proposed (parts of a node, or whole nodes); give sizes to judge one"
+            f"plans over {gpus_in_words(wish.gpus)} are not proposed (parts of a node, or whole nodes); give sizes to judge one"
         )
-    if gpu.visible_memory_gib is None:
+    if gpu.visible_memory_gib is None and gpu.memory_mib is not None:
         notes.append(f"the memory of {gpu.name} is what the cloud reports; what CUDA sees was not measured")
     return tuple(notes)
+
+
+def _generic_note(model: Model) -> str:
+    keys = ", ".join(dict.fromkeys(item.key for item in model.missing))
+    found = f"these keys are missing: {keys}" if keys else "all keys were present"
+    return f"{model.architecture} is not known: read as a plain transformer, {found}"
 
 
 def _network_notes(gpu: GpuModel, wish: PlanWish, item: ParallelPlan, nodes: int) -> list[str]:

@@ -29,7 +29,8 @@ def test_cost_is_linear_in_nodes(instance_type, nodes):
 )
 def test_a_cost_has_the_day_of_its_price_or_a_reason(name, purchase):
     cost = cost_of(instance(name), 1, table=prices.bundled(), purchase=purchase)
-    assert (cost.usd_per_hour is None) == (cost.priced_on is None)
+    assert (cost.usd_per_hour_of_share is None) == (cost.priced_on is None)
+    assert (cost.usd_per_hour is None) == (cost.priced_on is None or cost.priced_as_part_of is not None)
     assert cost.priced_on or cost.reason
 
 
@@ -47,6 +48,29 @@ def test_a_part_of_an_instance_costs_its_part(gpus):
     assert cost.gpu_share == gpus / 8
     assert cost.usd_per_hour_of_share == pytest.approx(98.32 * gpus / 8)
     assert cost.usd_per_hour == 98.32
+
+
+def test_where_only_a_larger_instance_has_a_price_its_part_is_shown_and_marked():
+    rate = Interval(1000, 2000, 4000)
+    cost = cost_of(instance("p5.4xlarge"), 1, table=prices.bundled(), output_tokens_per_second=rate)
+    assert cost.usd_per_hour is None
+    assert cost.usd_per_hour_of_share == pytest.approx(98.32 / 8)
+    assert (cost.priced_as_part_of, cost.priced_on, cost.is_estimate) == ("p5.48xlarge", "2026-Q1", True)
+    assert cost.usd_per_million_output_tokens.mid == pytest.approx(98.32 / 8 / (2000 * 3600) * 1e6)
+    assert "no on-demand price of p5.4xlarge is known" in cost.reason
+    spot = cost_of(instance("p5.4xlarge"), 1, table=prices.bundled(), purchase="spot")
+    assert (spot.usd_per_hour_of_share, spot.priced_on) == (None, None)
+
+
+def test_the_part_of_an_instance_with_fewer_processors_says_nothing_about_one_with_more():
+    cost = cost_of(instance("g5.16xlarge"), 1, table=prices.bundled())
+    assert (cost.usd_per_hour_of_share, cost.priced_as_part_of) == (None, None)
+
+
+def test_slices_share_the_price_of_their_gpu():
+    one = cost_of(instance("p5.48xlarge"), 1, table=prices.bundled(), slices_per_gpu=7)
+    assert (one.nodes, one.usd_per_hour) == (1, 98.32)
+    assert one.usd_per_hour_of_share == pytest.approx(98.32 / 56)
 
 
 def test_tokens_are_priced_over_the_used_gpus():
