@@ -9,6 +9,7 @@ from fleet.manifest import Manifest, missing_pins
 from fleet.placement.decision import Rejection
 from fleet.placement.pinning import pinned
 from fleet.rules import review
+from fleet.rules.fit import PLAN_FITS
 from fleet.spec import EngineChoice, EngineName, Metadata, Spec
 from fleet.versions import is_final
 from fleet.violation import Enforcement, Violation
@@ -91,8 +92,8 @@ def completion(spec: Spec) -> tuple[str, ...]:
 
 
 def _is_open(item: Violation, spec: Spec) -> bool:
-    """Whether a violation is about a part that is still to be completed: the plan is looked for after the engine."""
-    if item.pointer in completion(spec):
+    """Whether a violation is about what is looked at later: a part to be completed, or the plan and its memory."""
+    if item.pointer in completion(spec) or item.rule == PLAN_FITS:
         return True
     is_split = "parallelism" in spec.model_fields_set or spec.pools is not None
     return not is_split and item.pointer.startswith(_PLAN_POINTERS)

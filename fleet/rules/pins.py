@@ -71,7 +71,7 @@ def stale(written: Manifest, pinned: PinnedManifest) -> list[Violation]:
     if found != wanted:
         message = f"{pinned.name} was pinned from {found}, but the written manifest has changed since and is {wanted}"
         return [_stale("/pin/source_digest", message, wanted, found)]
-    differing = _differing(_said(written), pinned.spec.model_dump(mode="json"), "/spec")
+    differing = _differing(_said(written, pinned), pinned.spec.model_dump(mode="json"), "/spec")
     said_otherwise = [
         _stale(pointer, f"the manifest says {ours!r}, the pin says {theirs!r}", str(ours), str(theirs))
         for pointer, ours, theirs in differing
@@ -87,9 +87,15 @@ _FILLED_BY_PINNING = frozenset({"/spec/engine/runtime", "/spec/canary/engine/run
 """A pin may say that a process stands for an image that nobody recorded."""
 
 
-def _said(written: Manifest) -> dict[str, object]:
-    """What is written; of batch and parallelism only what stands there, since the rest is left to pinning."""
+def _said(written: Manifest, pinned: PinnedManifest) -> dict[str, object]:
+    """What is written; of batch and parallelism only what stands there, since the rest is left to pinning.
+
+    Where the pin took an alternative, it is that one's id and revision that were written.
+    """
     plain = written.spec.model_dump(mode="json")
+    for item in written.spec.model.alternatives:
+        if item.id == pinned.spec.model.id != written.spec.model.id:
+            plain["model"] = {"id": item.id, "revision": item.revision}
     if written.spec.batch is not None:
         plain["batch"] = written.spec.batch.model_dump(mode="json", exclude_unset=True)
     if "parallelism" not in written.spec.model_fields_set:
