@@ -9,10 +9,12 @@ from cli.manifests import read_manifest
 from fleet.facts import Facts
 from fleet.manifest import AnyManifest
 from sources import facts as reading
+from sources import policy_file
 from sources.errors import SourceError
 from sources.manifest_file import pinned_path
 
-BESIDE = frozenset({"images.yaml", "adopted.yaml", "pools.yaml"})
+POLICY = "'environments' in policies/policy.yaml"
+BESIDE = frozenset({"images.yaml", "adopted.yaml", "pools.yaml", "prices.yaml"})
 """Files of an environment that are no manifests."""
 
 
@@ -32,6 +34,7 @@ def environment_at_hand(folder: Path, catalogue_digest: str) -> EnvironmentAtHan
     """
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give one like environments/prod")
+    _check_name(folder.resolve().name)
     try:
         facts = reading.load(
             folder.resolve().name,
@@ -50,3 +53,11 @@ def environment_at_hand(folder: Path, catalogue_digest: str) -> EnvironmentAtHan
         raise UsageError(f"{folder} holds no manifest")
     found = tuple(read_manifest(pinned_path(path) if pinned_path(path).exists() else path) for path in written)
     return EnvironmentAtHand(found, facts)
+
+
+def _check_name(name: str) -> None:
+    """The folder's name is the environment's, and its policy must be one that people wrote: never a milder default."""
+    try:
+        policy_file.policy_for(policy_file.read(), name)
+    except SourceError as error:
+        raise UsageError(f"{error}; name the folder after one of them, or add '{name}' to {POLICY}") from None

@@ -1,8 +1,12 @@
 """A fleet plan for people: what stands where, how full each pool is, what is left over."""
 
+import re
+from collections.abc import Sequence
+
 from cli.output import say
 from cli.table import paragraph, table
-from fleet.fleet_plan import FleetPlan
+from fleet.fleet_plan import FleetPlan, Unplaced
+from fleet.plan_wish import gpus_in_words
 
 BAR_WIDTH = 24
 
@@ -19,29 +23,40 @@ def show_fleet(plan: FleetPlan) -> None:
                 "replicas": item.option.replicas,
                 "gpus": item.option.gpus,
                 "sharing": item.option.sharing.value,
+                "memory": "unknown" if item.memory_share is None else f"{item.memory_share:.0%} of a GPU",
             }
             for item in plan.placed
         ],
         title="placed",
     )
     if plan.unplaced:
-        table(
-            [
-                {
-                    "deployment": item.deployment,
-                    "pool": reason.pool,
-                    "rule": reason.reason.rule,
-                    "why": reason.reason.message,
-                }
-                for item in plan.unplaced
-                for reason in item.reasons
-            ],
-            title="does not fit",
-        )
+        table(unplaced_rows(plan.unplaced), title="does not fit")
+    saved = sum(use.filling.packing.saved_gpus for use in plan.pools if use.filling.packing)
+    if saved:
+        say(f"sharing saves {gpus_in_words(saved)}")
     cost = plan.usd_per_hour
     say("cost not known: the price of a pool is missing" if cost is None else f"${cost:,.2f} an hour")
     if not plan.is_exhaustive:
         paragraph("not every combination was looked at; a cheaper one may exist", indent="note: ")
+
+
+def unplaced_rows(unplaced: Sequence[Unplaced]) -> list[dict[str, object]]:
+    """One row for each cause: deployments that one pool refuses by one rule in the same words stand together."""
+    groups: dict[tuple[str | None, str, str], list[tuple[str, str]]] = {}
+    for item in unplaced:
+        for found in item.reasons:
+            message = found.reason.message
+            words = re.sub(rf"(?<![\w.-]){re.escape(item.deployment)}(?![\w-])", "each", message)
+            groups.setdefault((found.pool, found.reason.rule, words), []).append((item.deployment, message))
+    return [
+        {
+            "deployment": ", ".join(dict.fromkeys(name for name, _ in members)),
+            "pool": pool or "any",
+            "rule": rule,
+            "why": members[0][1] if len(members) == 1 else words,
+        }
+        for (pool, rule, words), members in groups.items()
+    ]
 
 
 def _pools(plan: FleetPlan) -> list[dict[str, object]]:

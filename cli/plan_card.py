@@ -10,16 +10,21 @@ from fleet.plan_answer import PlanAnswer
 BAR_WIDTH = 60
 _PARTS = (("weights", "#"), ("kv_cache", "="), ("activation", "~"), ("overhead", "o"), ("free", "."))
 _MILLISECONDS = 1000.0
+_OF_A_START = frozenset({"ways to start", "settings"})
+"""Tables about an engine that runs: nothing of it helps where the plan does not fit."""
 
 
 def show_plan(answer: PlanAnswer) -> None:
     """Print the answer."""
     document = answer.to_document()
-    for line in (*_head(answer, document), *_memory(answer, document), *_speed(document)):
+    starts = answer.fits != "no"
+    for line in (*_head(answer, document), *_memory(answer, document), *(_speed(document) if starts else ())):
         paragraph(line)
     for title, rows in _tables(document):
-        if rows:
+        if rows and (starts or title not in _OF_A_START):
             table(rows, title=title)
+    known = document["memory_constants"]
+    paragraph(f"memory constants measured on {known['engine']} {known['measured_on']}", indent="note: ")
     for note in document["notes"]:
         paragraph(note, indent="note: ")
 
@@ -32,11 +37,20 @@ def _head(answer: PlanAnswer, document: Mapping[str, Any]) -> Iterator[str]:
     stored = "weights unknown" if size is None else f"weights {_gib(size)}"
     yield f"{model['id']} ({model['architecture']}): {counted}, {stored}, {_kv(document)}"
     verdict = {"yes": "fits", "no": "does not fit", "unknown": "unknown"}[answer.fits]
-    where = f"{answer.plan.gpus} x {answer.gpu.name} as {answer.plan}"
+    profile = answer.wish.mig_profile
+    where = f"{answer.plan.gpus} x {answer.gpu.name}{f' {profile}' if profile else ''} as {answer.plan}"
     nodes = "" if answer.nodes == 1 else f" over {answer.nodes} nodes"
     yield f"{verdict}: {where}{nodes}"
+    for message in _missing(document):
+        yield f"not known: {message}"
+
+
+def _missing(document: Mapping[str, Any]) -> list[str]:
+    """What is said of each missing key, once."""
+    first: dict[str, str] = {}
     for item in document["missing"]:
-        yield f"not known: {item['message']}"
+        first.setdefault(item["key"], item["message"])
+    return list(first.values())
 
 
 def _kv(document: Mapping[str, Any]) -> str:
@@ -55,7 +69,8 @@ def _memory(answer: PlanAnswer, document: Mapping[str, Any]) -> Iterator[str]:
     if memory is None:
         return
     parts = {name: document["per_gpu"][f"{name}_bytes"] for name, _ in _PARTS}
-    yield f"one GPU, {_gib(memory.visible)} visible: [{bar(list(parts.values()), memory.visible)}]"
+    one = "slice" if answer.wish.mig_profile else "GPU"
+    yield f"one {one}, {_gib(memory.visible)} visible: [{bar(list(parts.values()), memory.visible)}]"
     yield ", ".join(f"{sign} {name.replace('_', ' ')} {_gib(parts[name])}" for name, sign in _PARTS)
     if answer.fits == "yes":
         yield (
@@ -75,10 +90,11 @@ def bar(sizes: Sequence[int], whole: int, *, width: int = BAR_WIDTH) -> str:
 def _speed(document: Mapping[str, Any]) -> Iterator[str]:
     latency = document["latency"]
     if latency["basis"] == "none":
-        yield f"speed not known: {'; '.join(latency['reasons'])}"
+        said = [reason for reason in latency["reasons"] if reason not in _missing(document)]
+        yield f"speed not known: {'; '.join(said) or 'it follows from what is missing above'}"
     else:
-        tpot, ttft = _span(latency["tpot_seconds"]), _span(latency["ttft_seconds"])
-        yield f"per output token {tpot} ms, first token {ttft} ms ({latency['basis']})"
+        tpot, ttft = duration_span(latency["tpot_seconds"]), duration_span(latency["ttft_seconds"])
+        yield f"per output token {tpot}, first token {ttft} ({latency['basis']})"
     rate = document["throughput_tokens_per_second"]["total"]
     if rate is not None:
         yield f"at saturation {rate['low']:,.0f}-{rate['high']:,.0f}, about {rate['mid']:,.0f} output tokens a second"
@@ -102,14 +118,19 @@ def _cold_start(start: Mapping[str, Any] | None) -> Iterator[str]:
 def _cost(cost: Mapping[str, Any] | None) -> Iterator[str]:
     if cost is None:
         return
-    if cost["usd_per_hour"] is None:
+    whole, share, larger = cost["usd_per_hour"], cost["usd_per_hour_of_share"], cost["priced_as_part_of"]
+    if share is None:
         yield f"cost not known: {cost['reason']}"
         return
-    share = cost["usd_per_hour_of_share"]
+    bought = f"({cost['purchase']}, priced {cost['priced_on']}{', an estimate' if cost['is_estimate'] else ''})"
+    if larger is not None:
+        words = (
+            f"the price of {cost['instance_type']} is not known; as part of a {larger} ${share:,.2f} an hour {bought}"
+        )
+    else:
+        words = f"${whole:,.2f} an hour for {cost['nodes']} x {cost['instance_type']} {bought}"
+        words += f", ${share:,.2f} for the part that is used" if share != whole else ""
     per_million = cost["usd_per_million_output_tokens"]
-    words = f"${cost['usd_per_hour']:,.2f} an hour for {cost['nodes']} x {cost['instance_type']} ({cost['purchase']}"
-    words += f", priced {cost['priced_on']}{', an estimate' if cost['is_estimate'] else ''})"
-    words += f", ${share:,.2f} for these GPUs" if share is not None and share != cost["usd_per_hour"] else ""
     yield words + (f"; ${per_million['mid']:,.2f} a million output tokens at saturation" if per_million else "")
 
 
@@ -144,11 +165,19 @@ def _alternative(item: Mapping[str, Any]) -> dict[str, object]:
     }
 
 
-def _span(interval: Mapping[str, float] | None) -> str:
+def duration_span(interval: Mapping[str, float] | None) -> str:
+    """From the low to the high end with the likely one, in seconds from 1 s up, else in milliseconds."""
     if interval is None:
         return "unknown"
-    low, mid, high = (interval[name] * _MILLISECONDS for name in ("low", "mid", "high"))
-    return f"{low:,.3g}-{high:,.3g} (about {mid:,.3g})"
+    in_seconds = interval["high"] >= 1
+    low, mid, high = (_figure(interval[name] * (1 if in_seconds else _MILLISECONDS)) for name in ("low", "mid", "high"))
+    return f"{low}-{high} {'s' if in_seconds else 'ms'} (about {mid})"
+
+
+def _figure(value: float) -> str:
+    """Three digits, never as a power of ten."""
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2
+    return f"{value:,.{digits}f}"
 
 
 def _billions(count: int) -> str:

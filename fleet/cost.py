@@ -77,7 +77,7 @@ def _hours_per_million(tokens_per_second: float) -> float:
 
 
 def _larger_with_price(shape: InstanceType, purchase: str, table: PriceTable) -> tuple[InstanceType, Price] | None:
-    """The smallest larger one of the family that has a price; its part must have as many vCPUs, or it says too little."""
+    """The smallest larger one of its family that has a price; with fewer vCPUs a GPU, its part would say too little."""
     if shape.gpu_fraction != 1:
         return None
     for item in instances_with(shape.gpu):

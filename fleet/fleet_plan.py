@@ -5,12 +5,13 @@ is left out with the reason of every pool. As many deployments as possible are p
 then as cheaply as possible, then on as few nodes as possible.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
 from fleet.fleet_search import Choice, Searched, search
-from fleet.hardware import nodes_per_replica
+from fleet.hardware import SharingMode, nodes_per_replica
 from fleet.node_pools import NodePool
 from fleet.plan_wish import Reason
 from fleet.pool_filling import Filling, Load, NodeShare, fill
@@ -25,6 +26,18 @@ class Placed:
     deployment: str
     pool: NodePool
     option: PlacementOption
+
+    @property
+    def memory_share(self) -> float | None:
+        """Of one GPU's memory that a replica takes: as its engine is told, else by what it needs; 1 = a GPU alone."""
+        if self.option.sharing is SharingMode.EXCLUSIVE:
+            return 1.0
+        if self.option.memory_share is not None:
+            return self.option.memory_share
+        whole, needed = self.pool.gpu.memory_bytes, self.option.memory_bytes
+        if self.pool.mig_profile is not None and whole:
+            return round((self.pool.gpu.slice_bytes(self.pool.mig_profile) or 0) / whole, 2)
+        return None if not whole or needed is None else min(1.0, math.ceil(100 * needed / whole) / 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +274,7 @@ def _placed_document(item: Placed) -> dict[str, object]:
         "pool": item.pool.name,
         "instance_type": item.option.instance_type,
         "sharing": item.option.sharing.value,
+        "memory_share": item.memory_share,
         "replicas": item.option.replicas,
         "gpus_per_replica": item.option.gpus,
         "nodes_per_replica": nodes_per_replica(item.option.gpus, item.pool.instance),

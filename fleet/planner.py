@@ -10,7 +10,7 @@ from fleet import hardware
 from fleet.batch_advice import batch_settings, moe_advice
 from fleet.constraints.kernels import kernel_notes
 from fleet.disaggregation import disaggregation
-from fleet.hardware import GpuModel
+from fleet.hardware import GpuModel, SharingMode
 from fleet.kv_cache import cross_bytes_per_sequence, kv_bytes_per_token, kv_sliding, state_bytes_per_sequence
 from fleet.kv_tiers import Tier, tiers
 from fleet.memory import Memory
@@ -162,11 +162,14 @@ def _notes(
         )
     if figures.model.is_generic:
         notes.append(_generic_note(figures.model))
+    if wish.sharing in (SharingMode.MPS, SharingMode.TIME_SLICING):
+        notes.append(f"speed is that of the GPU alone: what neighbours take by {wish.sharing.value} was not measured")
     if not wish.has_context:
         notes.append(f"no context was given: {wish.context_of(figures.model)} tokens are taken")
     if not wish.is_explicit and wish.gpus and wish.gpus not in field.counts:
         notes.append(
-            f"plans over {gpus_in_words(wish.gpus)} are not proposed (parts of a node, or whole nodes); give sizes to judge one"
+            f"plans over {gpus_in_words(wish.gpus)} are not proposed (parts of a node, or whole nodes); "
+            "give sizes to judge one"
         )
     if gpu.visible_memory_gib is None and gpu.memory_mib is not None:
         notes.append(f"the memory of {gpu.name} is what the cloud reports; what CUDA sees was not measured")

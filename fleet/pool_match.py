@@ -24,6 +24,8 @@ class PlacementOption:
     """What a replica takes of a shared GPU, without its context and graphs; only sharing needs it."""
     purchase: str | None = None
     """``None`` = however the pool is bought."""
+    memory_share: float | None = None
+    """Of a GPU that several processes share: the part that each replica is told to take."""
 
     def __post_init__(self) -> None:
         if self.gpus < 1 or self.replicas < 1:
