@@ -8,6 +8,7 @@ from cli.facts_at_hand import today
 from cli.manifests import read_manifest
 from fleet.facts import Facts
 from fleet.manifest import AnyManifest
+from fleet.prices import Price, PriceTable, bundled
 from sources import facts as reading
 from sources import policy_file
 from sources.errors import SourceError
@@ -26,8 +27,8 @@ class EnvironmentAtHand:
     facts: Facts
 
 
-def environment_at_hand(folder: Path, catalogue_digest: str) -> EnvironmentAtHand:
-    """Read an environment; a manifest that is pinned counts as pinned.
+def environment_at_hand(folder: Path, catalogue_digest: str, own_prices: tuple[Price, ...] = ()) -> EnvironmentAtHand:
+    """Read an environment; a manifest that is pinned counts as pinned, and own prices count before the folder's.
 
     Raises:
         UsageError: no such folder, no pools.yaml, no manifest, or a file that can't be read.
@@ -44,6 +45,10 @@ def environment_at_hand(folder: Path, catalogue_digest: str) -> EnvironmentAtHan
         )
     except SourceError as error:
         raise UsageError(str(error)) from None
+    if own_prices:
+        table = facts.prices or bundled()
+        own = PriceTable(retrieved=table.retrieved, prices=own_prices)
+        facts = facts.model_copy(update={"prices": table.with_prices(own)})
     if not facts.pools:
         example = "pools: [{name: h100, instance_type: p5.48xlarge, max_nodes: 2}]"
         raise UsageError(f"{folder / 'pools.yaml'} names no pool; write down which nodes there are, such as {example}")

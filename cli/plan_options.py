@@ -58,6 +58,15 @@ MigProfile = Annotated[
 Purchase = Annotated[
     str, typer.Option("--purchase", help="on-demand, spot, capacity-block.", rich_help_panel=_HARDWARE)
 ]
+Prices = Annotated[
+    Path | None,
+    typer.Option(
+        "--prices",
+        metavar="FILE",
+        help="Prices of your own, each with as_of and source; they count before the bundled ones.",
+        rich_help_panel=_HARDWARE,
+    ),
+]
 Tensor = Annotated[int | None, typer.Option("--tp", help="Tensor parallelism.", rich_help_panel=_SPLIT)]
 Pipeline = Annotated[int | None, typer.Option("--pp", help="Pipeline parallelism.", rich_help_panel=_SPLIT)]
 Expert = Annotated[

@@ -39,6 +39,7 @@ from control_plane.web import application as web
 from engines import catalogue as engine_catalogue
 from fleet.engine import EngineCatalogue
 from fleet.facts import AdvisoryData
+from fleet.prices import with_own
 from sources import environment as environment_files
 from sources import policy_file, snapshot
 from sources.errors import SourceError
@@ -210,6 +211,7 @@ def _house_rules(settings: Settings) -> HouseRules:
         written.triage,
         written.pools,
         written.model_configs,
+        with_own(written.prices),
     )
 
 

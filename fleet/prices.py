@@ -3,13 +3,17 @@
 A price that nobody has seen is ``None`` and stays it: a cost over an unknown price is unknown.
 """
 
+from datetime import date
 from functools import cache, cached_property
 from importlib.resources import files
 from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, StringConstraints, field_validator
 
 from fleet.value import Value
+
+Period = Annotated[str, StringConstraints(pattern=r"^\d{4}(-(Q[1-4]|(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?))?$")]
+"""A year, quarter, month or day."""
 
 
 class Price(Value):
@@ -18,12 +22,18 @@ class Price(Value):
     instance_type: str
     purchase: str = "on-demand"
     usd_per_hour: Annotated[float, Field(gt=0)]
-    as_of: str
-    """The month or quarter for which the source states it (``2026-05``, ``2026-Q1``)."""
+    as_of: Period
+    """The day, month or quarter for which the source states it (``2026-05``, ``2026-Q1``)."""
     region: str | None = None
     """``None`` when the source does not say."""
     is_estimate: bool = False
-    source: str
+    source: Annotated[str, Field(min_length=1)]
+
+    @field_validator("as_of", mode="before")
+    @classmethod
+    def _day(cls, value: object) -> object:
+        """YAML reads a bare day as a date."""
+        return value.isoformat() if type(value) is date else value
 
 
 class PriceTable(Value):
@@ -55,6 +65,11 @@ class PriceTable(Value):
     def with_prices(self, own: Self) -> Self:
         """This table with a user's own prices before it: where both have a price, the user's counts."""
         return type(self)(retrieved=own.retrieved, prices=(*own.prices, *self.prices))
+
+
+def with_own(own: tuple[Price, ...]) -> PriceTable | None:
+    """The bundled table with prices of one's own before it; ``None`` = the bundled one as it is."""
+    return bundled().with_prices(PriceTable(retrieved=bundled().retrieved, prices=own)) if own else None
 
 
 @cache

@@ -1,8 +1,8 @@
-"""What people write down for an environment: waivers, triage, images, adopted identities and node pools.
+"""What people write down for an environment: waivers, triage, images, adopted identities, node pools and prices.
 
 ``environments/<env>/{waivers,triage}/*.yaml`` hold one entry each (its name is the file's unless it gives one) or a
-list under the folder's name; ``images.yaml``, ``adopted.yaml`` and ``pools.yaml`` hold lists under ``images``,
-``adopted`` and ``pools``.
+list under the folder's name; ``images.yaml``, ``adopted.yaml``, ``pools.yaml`` and ``prices.yaml`` hold lists under
+``images``, ``adopted``, ``pools`` and ``prices``.
 """
 
 from collections.abc import Iterator
@@ -12,9 +12,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import Field, StringConstraints
 
+from fleet.hardware import UnknownHardware, instance
 from fleet.images import ImageRecord
 from fleet.manifest import Problem
 from fleet.node_pools import NodePool
+from fleet.prices import Price
 from fleet.value import Value
 from fleet.waiver import Triage, Waiver
 from sources import model_configs
@@ -42,6 +44,8 @@ class Environment(Value):
     images: tuple[ImageRecord, ...] = ()
     adopted: tuple[Adopted, ...] = ()
     pools: tuple[NodePool, ...] = ()
+    prices: tuple[Price, ...] = ()
+    """They count before the bundled ones."""
     model_configs: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Model id -> its ``config.json``."""
 
@@ -69,10 +73,24 @@ def read(folder: Path, *, allow_invented: bool = False) -> Environment:
     adopted = _listed(folder / "adopted.yaml", Adopted, allow_invented=allow_invented)
     pools = _listed(folder / "pools.yaml", NodePool, allow_invented=allow_invented)
     _check_names(folder / "pools.yaml", pools)
+    prices = _prices(folder / "prices.yaml", allow_invented=allow_invented)
     configs = model_configs.read(folder / "models")
     return Environment(
-        waivers=waivers, triage=triage, images=images, adopted=adopted, pools=pools, model_configs=configs
+        waivers=waivers,
+        triage=triage,
+        images=images,
+        adopted=adopted,
+        pools=pools,
+        prices=prices,
+        model_configs=configs,
     )
+
+
+def read_prices(path: Path) -> tuple[Price, ...]:
+    """The prices of a file as ``prices.yaml`` holds them; raises `SourceError`, also where there is no such file."""
+    if not path.exists():
+        raise SourceError(f"{path}: no such file; it holds a list under 'prices'")
+    return _prices(path, allow_invented=False)
 
 
 def _named(folder: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...]:
@@ -90,13 +108,27 @@ def _named(folder: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ..
     return tuple(values)
 
 
-def _listed(path: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...]:
+def _listed(path: Path, model: type[V], *, allow_invented: bool, key: str = "") -> tuple[V, ...]:
     if not path.exists():
         return ()
-    entries = list(_entries(path, path.stem, allow_invented=allow_invented))
+    key = key or path.stem
+    entries = list(_entries(path, key, allow_invented=allow_invented))
     if any(not entry.pointer for entry in entries):
-        raise FileError(str(path), (Problem("", f"expected a list under '{path.stem}'"),))
+        raise FileError(str(path), (Problem("", f"expected a list under '{key}'"),))
     return tuple(validated(model, entry.content, source=str(path), pointer=entry.pointer) for entry in entries)
+
+
+def _prices(path: Path, *, allow_invented: bool) -> tuple[Price, ...]:
+    prices = _listed(path, Price, allow_invented=allow_invented, key="prices")
+    for index, price in enumerate(prices):
+        try:
+            sold = instance(price.instance_type).purchase_classes
+        except UnknownHardware as error:
+            raise FileError(str(path), (Problem(f"/prices/{index}/instance_type", str(error)),)) from None
+        if price.purchase not in sold:
+            message = f"{price.instance_type} is not sold as '{price.purchase}'; it is sold as {', '.join(sold)}"
+            raise FileError(str(path), (Problem(f"/prices/{index}/purchase", message),))
+    return prices
 
 
 def _check_names(path: Path, pools: tuple[NodePool, ...]) -> None:

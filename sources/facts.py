@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from fleet.facts import AdvisoryData, Facts
 from fleet.manifest import problems_of
+from fleet.prices import with_own
 from sources import environment as environment_files
 from sources import osv_folder, policy_file, snapshot
 from sources.errors import SourceError
@@ -49,6 +50,7 @@ def load(
         waivers=written.waivers,
         triage=written.triage,
         pools=written.pools,
+        prices=with_own(written.prices),
         model_configs=written.model_configs,
         catalogue_digest=catalogue_digest,
     )

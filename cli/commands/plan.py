@@ -1,12 +1,17 @@
 """``enginehouse plan``: does a model fit, how is it split, how fast is it, what does it cost, and why not otherwise."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from cli import plan_options as asked
 from cli.exits import UsageError
 from cli.output import Format, Output, emit, tell
 from fleet.hardware import SharingMode, UnknownHardware
 from fleet.plan_wish import PlanWish, WishError
+
+if TYPE_CHECKING:
+    from fleet.plan_speed import SpeedWish
+    from fleet.prices import Price
 
 OPTIONS = {
     "tensor": "--tp",
@@ -45,6 +50,7 @@ def plan(
     sharing: asked.Sharing = SharingMode.EXCLUSIVE,
     mig_profile: asked.MigProfile = None,
     purchase: asked.Purchase = "on-demand",
+    prices: asked.Prices = None,
     tensor: asked.Tensor = None,
     pipeline: asked.Pipeline = None,
     expert: asked.Expert = None,
@@ -64,17 +70,41 @@ def plan(
     [dim]Example:[/dim] enginehouse plan --model Qwen/Qwen3-32B --gpu H100 --context 32768 --concurrency 16
     """
     wished = {name: value for name, value in locals().items() if name in PlanWish.__dataclass_fields__}
+    own = _own_prices(prices)
     if fleet is not None:
-        _plan_fleet(model, fleet, output)
+        _plan_fleet(model, fleet, own, output)
     else:
-        _plan_model(model, wished | {"context_tokens": context}, purchase, output)
+        _plan_model(model, wished | {"context_tokens": context}, _speed_wish(purchase, own), output)
 
 
-def _plan_model(name: str | None, wished: dict[str, object], purchase: str, output: Format) -> None:
+def _own_prices(path: Path | None) -> "tuple[Price, ...]":
+    if path is None:
+        return ()
+    from sources.environment import read_prices
+    from sources.errors import SourceError
+
+    try:
+        return read_prices(path)
+    except SourceError as error:
+        raise UsageError(str(error)) from None
+
+
+def _speed_wish(purchase: str, own: "tuple[Price, ...]") -> "SpeedWish":
+    from fleet.hardware import instance_types
+    from fleet.nearest import did_you_mean
+    from fleet.plan_speed import SpeedWish
+    from fleet.prices import with_own
+
+    sold = tuple(dict.fromkeys(name for shape in instance_types().values() for name in shape.purchase_classes))
+    if purchase not in sold:
+        raise UsageError(f"--purchase is '{purchase}'; it is one of {', '.join(sold)}{did_you_mean(purchase, sold)}")
+    return SpeedWish(prices=with_own(own), purchase=purchase)
+
+
+def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish", output: Format) -> None:
     from cli.model_at_hand import model_at_hand
     from cli.plan_card import show_plan
     from fleet.nearest import did_you_mean
-    from fleet.plan_speed import SpeedWish
     from fleet.planner import plan as answer_to
     from fleet.spec import EngineName
 
@@ -89,7 +119,7 @@ def _plan_model(name: str | None, wished: dict[str, object], purchase: str, outp
     if wished["quantization"] is None:
         wished["quantization"] = found.quantization
     try:
-        answer = answer_to(found.model, PlanWish(**wished), speed=SpeedWish(purchase=purchase))  # type: ignore[arg-type]
+        answer = answer_to(found.model, PlanWish(**wished), speed=speed)  # type: ignore[arg-type]
     except WishError as error:
         name, _, rest = str(error).partition(" ")
         raise UsageError(f"{OPTIONS.get(name, name)} {rest}") from None
@@ -102,7 +132,7 @@ def _plan_model(name: str | None, wished: dict[str, object], purchase: str, outp
         emit(answer.to_document(), output=output, names=[str(answer.plan)])
 
 
-def _plan_fleet(model: str | None, folder: Path, output: Format) -> None:
+def _plan_fleet(model: str | None, folder: Path, own: "tuple[Price, ...]", output: Format) -> None:
     from cli.fleet_at_hand import environment_at_hand
     from cli.fleet_card import show_fleet
     from engines.catalogue import load
@@ -113,7 +143,7 @@ def _plan_fleet(model: str | None, folder: Path, output: Format) -> None:
     if model is not None:
         raise UsageError("--fleet plans the manifests of an environment; leave --model out")
     catalogue = load()
-    found = environment_at_hand(folder, catalogue.digest)
+    found = environment_at_hand(folder, catalogue.digest, own)
     facts = found.facts
     wishes = []
     for manifest in found.manifests:

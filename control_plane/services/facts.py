@@ -12,6 +12,7 @@ from fleet.facts import AdvisoryData, Facts
 from fleet.images import ImageRecord
 from fleet.node_pools import NodePool
 from fleet.policy import Policy
+from fleet.prices import PriceTable
 from fleet.waiver import Triage, Waiver
 
 _PAGE = 500
@@ -28,6 +29,7 @@ class HouseRules:
     triage: tuple[Triage, ...] = ()
     pools: tuple[NodePool, ...] = ()
     model_configs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    prices: PriceTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,7 @@ class FactsBook:
             waivers=(*rules.waivers, *waivers),
             triage=(*rules.triage, *triage),
             pools=rules.pools,
+            prices=rules.prices,
             model_configs=rules.model_configs,
             catalogue_digest=self.catalogue.digest,
         )

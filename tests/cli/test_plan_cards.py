@@ -118,3 +118,51 @@ def test_a_folder_that_is_no_environment_of_the_policy_says_what_to_do(tmp_path:
     assert result.exception.code == 2
     assert "did you mean 'prod'?" in str(result.exception)
     assert "add 'prd' to 'environments' in policies/policy.yaml" in str(result.exception)
+
+
+# --- Prices of one's own ----------------------------------------------------------------------------------------------
+PRICES = "prices: [{instance_type: g6.xlarge, usd_per_hour: 0.5, as_of: 2030-01, source: our contract%s}]\n"
+
+
+def test_own_prices_count_in_a_plan_with_their_day_and_source(tmp_path: Path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(PRICES % "")
+    asked = ("--model", "Qwen/Qwen3-0.6B", "--instance", "g6.xlarge", "--prices", str(path), "-o", "json")
+    cost = json.loads(shown(*asked))["cost"]
+    assert (cost["usd_per_hour"], cost["priced_on"], cost["source"]) == (0.5, "2030-01", "our contract")
+
+
+def test_own_prices_count_in_the_plan_of_an_environment(tmp_path: Path):
+    place = tmp_path / "local"
+    place.mkdir()
+    (place / "pools.yaml").write_text("pools: [{name: l4, instance_type: g6.xlarge}]\n")
+    manifest = "kind: InferenceDeployment\nmetadata: {name: small}\n"
+    (place / "small.yaml").write_text(f"{manifest}spec: {{workload: embedding, model: {{id: Qwen/Qwen3-0.6B}}}}\n")
+    (place / "prices.yaml").write_text(PRICES % "")
+    found = json.loads(shown("--fleet", str(place), "-o", "json"))
+    assert found["totals"]["usd_per_hour"] == 0.5
+    (tmp_path / "mine.yaml").write_text(PRICES.replace("0.5", "0.25") % "")
+    found = json.loads(shown("--fleet", str(place), "--prices", str(tmp_path / "mine.yaml"), "-o", "json"))
+    assert found["totals"]["usd_per_hour"] == 0.25
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (PRICES.replace("as_of: 2030-01, ", "") % "", "/prices/0/as_of"),
+        (PRICES % ", purchse: spot", "did you mean 'purchase'?"),
+        ("- 1", "expected a mapping"),
+    ],
+)
+def test_prices_that_can_not_be_read_are_a_usage_error(tmp_path: Path, text: str, said: str):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    result = CliRunner().invoke(app, ["plan", "--model", "Qwen/Qwen3-0.6B", "--prices", str(path)])
+    assert result.exception.code == 2
+    assert said in str(result.exception)
+
+
+def test_a_way_of_buying_that_nobody_sells_is_a_usage_error():
+    result = CliRunner().invoke(app, ["plan", "--model", "Qwen/Qwen3-0.6B", "--purchase", "spott"])
+    assert result.exception.code == 2
+    assert "did you mean 'spot'?" in str(result.exception)

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.manifest import ManifestError
+from fleet.prices import bundled
 from fleet.severity import Severity
-from sources import environment, manifest_file, policy_file
+from sources import environment, facts, manifest_file, policy_file
 from sources.errors import SourceError
 from sources.yaml_file import mapping_of, read_text
 
@@ -18,6 +19,7 @@ IDENTITY = "0123456789abcdef0123456789abcdef"
 DIGEST = "a" * 64
 WAIVER = f"identity: '{IDENTITY}'\nadvisory: CVE-1\nowner: ann\nreason: tested\nexpires: 2030-02-01\n"
 IMAGE = f"{{engine: vllm, version: 0.33.0, digest: 'r/vllm@sha256:{DIGEST}', date: 2030-01-01, who: ann}}"
+PRICE = "instance_type: g6.xlarge, usd_per_hour: 0.5, source: our contract"
 POOL = "{name: l4, instance_type: g6.12xlarge}"
 
 
@@ -58,6 +60,25 @@ def test_a_folder_that_is_not_there_is_an_empty_environment(tmp_path: Path):
     assert environment.read(tmp_path / "nowhere") == environment.Environment()
 
 
+def test_own_prices_count_before_the_bundled_ones_and_stand_in_the_facts(tmp_path: Path):
+    rows = f"[{{{PRICE}, as_of: 2030-01-01}}, {{{PRICE.replace('0.5', '0.2')}, purchase: spot, as_of: 2030-Q1}}]"
+    write(tmp_path / "local" / "prices.yaml", f"prices: {rows}")
+    found = facts.load("local", today=date(2030, 1, 1), environments_dir=tmp_path)
+    price = found.prices.price("g6.xlarge")
+    assert (price.usd_per_hour, price.as_of, price.source) == (0.5, "2030-01-01", "our contract")
+    assert found.prices.usd_per_hour("g6.xlarge", purchase="spot") == 0.2
+    assert found.prices.usd_per_hour("p5.48xlarge") == bundled().usd_per_hour("p5.48xlarge")
+    plain = facts.load("local", today=date(2030, 1, 1), environments_dir=tmp_path / "none")
+    assert plain.prices is None
+    assert plain.digest != found.digest
+    assert facts.loads(facts.dumps(found), source="bundle").prices == found.prices
+
+
+def test_a_price_file_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(SourceError, match="no such file; it holds a list under 'prices'"):
+        environment.read_prices(tmp_path / "none.yaml")
+
+
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
@@ -81,6 +102,12 @@ def test_a_folder_that_is_not_there_is_an_empty_environment(tmp_path: Path):
         ("pools.yaml", f"pools: [{POOL}, {POOL}]", "/pools/1/name: 'l4' is taken by /pools/0"),
         ("pools.yaml", f"pools: [{POOL[:-1]}, max_node: 1}}]", "did you mean 'max_nodes'?"),
         ("pools.yaml", f"pools: [{POOL[:-1]}, sharing: mig}}]", "needs MIG, which L4 does not have"),
+        ("prices.yaml", f"prices: [{{{PRICE}}}]", "/prices/0/as_of"),
+        ("prices.yaml", f"prices: [{{{PRICE}, as_of: ''}}]", "/prices/0/as_of"),
+        ("prices.yaml", f"prices: [{{{PRICE}, as_of: last year}}]", "/prices/0/as_of"),
+        ("prices.yaml", f"prices: [{{{PRICE.replace('g6.xlarge', 'g6.xlarg')}, as_of: 2030-01}}]", "did you mean"),
+        ("prices.yaml", f"prices: [{{{PRICE}, as_of: 2030-01, purchase: capacity-block}}]", "is not sold as"),
+        ("prices.yaml", f"{{{PRICE}, as_of: 2030-01}}", "expected a list under 'prices'"),
         ("waivers/a.yaml", WAIVER + "invented: maybe", "/invented: expected true or false"),
     ],
 )
