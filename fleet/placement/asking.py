@@ -73,8 +73,8 @@ def on_shared_gpu(judged: Judged, figures: ModelFigures, place: Place, wish: Pla
         return wish
     if memory_flag(wish.engine) is None:
         message = (
-            f"{wish.engine} takes a share of what is free when it starts, so what it leaves to its neighbours on "
-            f"{place.instance.name} is not fixed; take sharing 'exclusive' or 'mig'"
+            f"{wish.engine} takes a share of what is free when it starts, so what it leaves to its neighbours is "
+            f"not fixed; take sharing 'exclusive' or 'mig'"
         )
         return Reason("sharing", message, {"sharing": place.sharing.value})
     wanted = (memory.sequence_bytes or 0) * (wish.max_num_seqs or SHARED_SEQUENCES)

@@ -10,7 +10,7 @@ from fleet.latency_interval import Interval
 from fleet.model import Model
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_wish import Reason
-from fleet.prices import Price, PriceTable
+from fleet.prices import Price
 from fleet.spec import Objectives, Scaling
 from fleet.throughput import throughput_of
 
@@ -30,26 +30,46 @@ class Serving:
     engine: str
     quantization: str | None
     kv_dtype: str
-    instance_type: str
-    node_part: float
-    """Of a node that a replica takes; above 1 = of several nodes."""
-    purchase: str
+
+
+@dataclass(frozen=True, slots=True)
+class AtLoad:
+    """What the wished load makes of a plan, whatever it costs."""
+
+    latency: Latency
+    concurrency: int
+    tokens_per_second: Interval | None
+    replicas: int
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """Expected figures of one replica and of all."""
 
-    latency: Latency
-    concurrency: int
-    """Requests in flight on one replica at the wished rate."""
-    tokens_per_second: Interval | None
-    """Output tokens of one replica at saturation."""
-    replicas: int
-    """That the wished rate needs, at least ``scaling.min``."""
+    at_load: AtLoad
     price: Price | None
     gpu_share: float
     """Of the nodes of a replica: several replicas can share a node."""
+
+    @property
+    def latency(self) -> Latency:
+        """At the wished rate."""
+        return self.at_load.latency
+
+    @property
+    def concurrency(self) -> int:
+        """Requests in flight on one replica at the wished rate."""
+        return self.at_load.concurrency
+
+    @property
+    def tokens_per_second(self) -> Interval | None:
+        """Output tokens of one replica at saturation."""
+        return self.at_load.tokens_per_second
+
+    @property
+    def replicas(self) -> int:
+        """That the wished rate needs, at least ``scaling.min``."""
+        return self.at_load.replicas
 
     @property
     def usd_per_hour(self) -> float | None:
@@ -57,7 +77,7 @@ class Estimate:
         return None if self.price is None else self.price.usd_per_hour * self.gpu_share * self.replicas
 
 
-def estimate(serving: Serving, objectives: Objectives | None, scaling: Scaling, prices: PriceTable) -> Estimate:
+def at_load(serving: Serving, objectives: Objectives | None, scaling: Scaling) -> AtLoad:
     """Work out the figures; nothing here refuses."""
     wished = objectives or Objectives()
     lengths = (wished.input_tokens or DEFAULT_INPUT_TOKENS, wished.output_tokens or DEFAULT_OUTPUT_TOKENS)
@@ -72,17 +92,10 @@ def estimate(serving: Serving, objectives: Objectives | None, scaling: Scaling, 
         output_tokens=lengths[1],
     ).total
     replicas = _replicas(wished, lengths[1], rate, scaling)
-    at_load = _settled(serving, wished, lengths, replicas)
-    if _is_late(at_load[1], wished) and replicas < scaling.max:
-        replicas, at_load = _enough(serving, wished, lengths, replicas, scaling.max)
-    return Estimate(
-        latency=at_load[1],
-        concurrency=at_load[0],
-        tokens_per_second=rate,
-        replicas=replicas,
-        price=prices.price(serving.instance_type, serving.purchase),
-        gpu_share=serving.node_part,
-    )
+    settled = _settled(serving, wished, lengths, replicas)
+    if _is_late(settled[1], wished) and replicas < scaling.max:
+        replicas, settled = _enough(serving, wished, lengths, replicas, scaling.max)
+    return AtLoad(settled[1], settled[0], rate, replicas)
 
 
 def _enough(
@@ -95,11 +108,11 @@ def _enough(
     low, high = least, most
     while high - low > 1:
         middle = (low + high) // 2
-        at_load = _settled(serving, wished, lengths, middle)
-        if _is_late(at_load[1], wished):
+        settled = _settled(serving, wished, lengths, middle)
+        if _is_late(settled[1], wished):
             low = middle
         else:
-            high, found = middle, at_load
+            high, found = middle, settled
     return high, found
 
 

@@ -1,20 +1,18 @@
 """Looks for the plan of one engine version on every place: it fits there, or the rule and numbers that reject it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fleet.facts import Facts
-from fleet.hardware import GpuModel
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
-from fleet.placement.asking import WITH_NEIGHBOURS, on_shared_gpu, wish_of
+from fleet.placement.asking import WITH_NEIGHBOURS
 from fleet.placement.decision import Rejection
-from fleet.placement.estimate import Estimate, Serving, estimate, unmet
+from fleet.placement.estimate import Estimate, unmet
 from fleet.placement.ground import ModelOption, Place, model_options, places, pool_refusal
-from fleet.plan_figures import ModelFigures, figures_of
-from fleet.plan_judgement import Judged, judge, judge_possible
-from fleet.plan_search import Field, enumerate_plans, field_of, smallest
-from fleet.plan_wish import PlanWish, Reason
+from fleet.placement.looking import Ground, ground_of, kind_of
+from fleet.plan_judgement import Judged
+from fleet.plan_wish import Reason
 from fleet.pool_filling import Load
 from fleet.pool_match import too_many
 from fleet.prices import PriceTable
@@ -50,24 +48,13 @@ class Option:
 
 
 @dataclass(frozen=True, slots=True)
-class Miss:
-    """A plan that memory or a constraint forbids, with all that is needed to ask what would make it fit."""
-
-    judged: Judged
-    figures: ModelFigures
-    gpu: GpuModel
-    wish: PlanWish
-    field: Field
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """What was found for one engine version."""
 
     options: tuple[Option, ...]
     rejections: tuple[Rejection, ...]
     considered: int
-    nearest: Miss | None = None
+    nearest: Ground | None = None
     """Of the manifest's own model: the plan that misses by the fewest bytes."""
 
 
@@ -79,6 +66,16 @@ class Search:
     engine: EngineName
     version: str
     prices: PriceTable
+    grounds: dict[tuple[object, ...], Ground] = field(default_factory=dict, compare=False)
+    """By model and kind of place."""
+
+    def ground(self, model: ModelOption, place: Place) -> Ground:
+        """What the planner says of a place, worked out once for all of its kind."""
+        key = (model.id, *kind_of(place))
+        found = self.grounds.get(key)
+        if found is None:
+            found = self.grounds[key] = ground_of(self.spec, self.engine, self.version, model, place)
+        return found
 
     def rejection(self, reason: Reason, place: Place, model: ModelOption | None = None, plan: str = "") -> Rejection:
         """A place that is not taken."""
@@ -145,37 +142,30 @@ def _closed_pools(search: Search, facts: Facts) -> Iterator[Rejection]:
             yield search.rejection(reason, place)
 
 
-def _look(search: Search, model: ModelOption, place: Place) -> Option | tuple[Rejection, Miss | None]:
+def _look(search: Search, model: ModelOption, place: Place) -> Option | tuple[Rejection, Ground | None]:
     """The first plan of a place that fits and meets the objectives, or why the preferred one is not taken."""
-    spec = search.spec
-    gpu, wish = place.gpu, wish_of(spec, place, search.engine, search.version, model.quantization)
-    figures = figures_of(model.model, model.quantization, wish.kv_dtype)
-    field = field_of(gpu, wish, place.instance.gpus)
-    judged = _judged(spec, figures, gpu, wish, field)
-    reason = _unfit(judged, figures, gpu, wish, model) or _too_many_nodes(judged, place)
+    ground = search.ground(model, place)
+    judged = ground.judged
+    reason = _unfit(ground) or _too_many_nodes(judged, place) or ground.refusal
     if reason is not None:
-        miss = Miss(judged, figures, gpu, wish, field) if judged.fits == "no" else None
-        return search.rejection(reason, place, model, str(judged.plan)), miss
-    asked = on_shared_gpu(judged, figures, place, wish)
-    if isinstance(asked, Reason):
-        return search.rejection(asked, place, model, str(judged.plan)), None
-    if asked is not wish:
-        judged, wish = judge(figures, judged.plan, gpu, asked), asked
-    option = _option(search, model, place, judged, wish)
-    missed = _missed(spec, option)
+        return search.rejection(reason, place, model, str(judged.plan)), ground if judged.fits == "no" else None
+    option = _option(search, ground, place, judged)
+    missed = _missed(search.spec, option)
     if missed is None:
         return option
-    for other in _further(spec, figures, gpu, wish, field, judged):
-        option = _option(search, model, place, other, wish)
-        if _missed(spec, option) is None:
+    for other in ground.plans[1:]:
+        option = _option(search, ground, place, other)
+        if _missed(search.spec, option) is None:
             return option
     return search.rejection(missed, place, model, str(judged.plan)), None
 
 
-def _unfit(judged: Judged, figures: ModelFigures, gpu: GpuModel, wish: PlanWish, model: ModelOption) -> Reason | None:
+def _unfit(ground: Ground) -> Reason | None:
+    judged = ground.judged
     if judged.fits == "unknown":
-        return _unknown(model, judged)
-    return next(iter(judged.reasons(figures, gpu, wish)), None) if judged.fits == "no" else None
+        return _unknown(ground.model, judged)
+    reasons = judged.reasons(ground.figures, ground.gpu, ground.wish) if judged.fits == "no" else ()
+    return next(iter(reasons), None)
 
 
 def _too_many_nodes(judged: Judged, place: Place) -> Reason | None:
@@ -186,39 +176,12 @@ def _too_many_nodes(judged: Judged, place: Place) -> Reason | None:
     return Reason("nodes", message, {"nodes": nodes, "available": place.nodes})
 
 
-def _further(
-    spec: Spec, figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field, smallest_one: Judged
-) -> Iterator[Judged]:
-    """Other plans that fit, for objectives that the preferred one misses: over as many GPUs, then over more."""
-    if wish.is_explicit:
-        return
-    least = smallest_one.plan.gpus
-    sizes = (least,) if spec.hardware is not None else tuple(size for size in field.counts if size >= least)
-    for size in sizes:
-        for plan in enumerate_plans(figures, wish, size, field):
-            judged = judge_possible(figures, plan, gpu, wish)
-            if judged is not None and judged.fits == "yes" and plan != smallest_one.plan:
-                yield judged
-                if size != least:
-                    break
-
-
-def _option(search: Search, model: ModelOption, place: Place, judged: Judged, wish: PlanWish) -> Option:
-    spec, plan = search.spec, judged.plan
-    share = wish.gpu_memory_utilization if place.sharing in WITH_NEIGHBOURS else None
-    serving = Serving(
-        model=model.model,
-        plan=plan,
-        gpu=place.speed_gpu,
-        engine=search.engine,
-        quantization=model.quantization,
-        kv_dtype=wish.kv_dtype,
-        instance_type=place.instance.name,
-        node_part=place.node_part(plan.gpus) * (share or 1.0),
-        purchase=place.purchase,
-    )
-    found = estimate(serving, spec.objectives, spec.scaling, search.prices)
-    return Option(model, place, judged, -(-plan.gpus // place.instance.gpus), found, share)
+def _option(search: Search, ground: Ground, place: Place, judged: Judged) -> Option:
+    gpus = judged.plan.gpus
+    share = ground.wish.gpu_memory_utilization if place.sharing in WITH_NEIGHBOURS else None
+    price = search.prices.price(place.instance.name, place.purchase)
+    found = Estimate(ground.at_load(judged.plan), price, place.node_part(gpus) * (share or 1.0))
+    return Option(ground.model, place, judged, -(-gpus // place.instance.gpus), found, share)
 
 
 def _missed(spec: Spec, option: Option) -> Reason | None:
@@ -229,25 +192,6 @@ def _missed(spec: Spec, option: Option) -> Reason | None:
         return reason
     load = Load("the deployment", option.plan.gpus, option.estimate.replicas, option.replica_bytes or 0)
     return too_many(pool, (), load)
-
-
-def _judged(spec: Spec, figures: ModelFigures, gpu: GpuModel, wish: PlanWish, field: Field) -> Judged:
-    """The given plan, the preferred one over the given GPUs, the smallest that fits, or the widest that fails."""
-    if wish.is_explicit:
-        return judge(figures, wish.explicit_plan, gpu, wish)
-    if spec.hardware is not None:
-        counts: tuple[int, ...] = (spec.hardware.gpus,)
-    else:
-        found = smallest(figures, gpu, wish, field)
-        if found is not None:
-            return found
-        counts = field.counts[-1:]
-    judged = [
-        judge(figures, plan, gpu, wish) for size in counts for plan in enumerate_plans(figures, wish, size, field)
-    ]
-    if not judged:
-        return judge(figures, ParallelPlan(tensor=counts[0]), gpu, wish)
-    return min(judged, key=lambda item: (("yes", "unknown", "no").index(item.fits), len(item.forbidden), item.shortage))
 
 
 def _unknown(model: ModelOption, judged: Judged) -> Reason:
