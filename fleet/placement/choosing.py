@@ -20,11 +20,17 @@ from fleet.violation import Enforcement, Violation
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A candidate with the spec that it would be pinned as."""
+    """A candidate with what is needed to pin it."""
 
     candidate: Candidate
-    spec: Spec
+    draft: Spec
     violations: tuple[Violation, ...]
+    option: Option | None = None
+
+    @property
+    def spec(self) -> Spec:
+        """The spec that it would be pinned as."""
+        return self.draft if self.option is None else completed(self.draft, self.option)
 
 
 def choose(manifest: Manifest, facts: Facts, catalogue: EngineCatalogue) -> Choice:
@@ -108,8 +114,9 @@ def _decided(
 ) -> Choice:
     canary = _canary(manifest, chosen.candidate, facts, catalogue) if manifest.spec.canary else None
     whole = None
-    if not mandatory(chosen.violations) and not missing_pins(chosen.spec):
-        spec = chosen.spec.model_copy(update={"canary": _pinned_canary(manifest, canary)})
+    spec = chosen.spec
+    if not mandatory(chosen.violations) and not missing_pins(spec):
+        spec = spec.model_copy(update={"canary": _pinned_canary(manifest, canary)})
         whole = pinned(manifest.metadata, spec, facts, catalogue, source_digest)
     return Choice(
         chosen.candidate,
@@ -150,7 +157,7 @@ def _contenders(
             of_option = option_scores(option, manifest.spec.objectives, cheapest)
             parts = (*known, operations(base.build, option.nodes), *of_option)
             candidate = _with_option(base, option, parts)
-            found.append(Contender(candidate, completed(item.spec, option), item.violations))
+            found.append(Contender(candidate, item.spec, item.violations, option))
     return sorted(found, key=lambda contender: _rank(contender.candidate))
 
 
@@ -183,9 +190,10 @@ def _first_acceptable(
     rejections: list[Rejection] = []
     for contender in contenders:
         candidate, violations = contender.candidate, contender.violations
+        spec = contender.spec
         if candidate.plan is not None:
-            violations = review_draft(manifest.metadata, contender.spec, facts, catalogue, source_digest)
-        missing = missing_pins(contender.spec)
+            violations = review_draft(manifest.metadata, spec, facts, catalogue, source_digest)
+        missing = missing_pins(spec)
         refusing = [item for item in mandatory(violations) if item.pointer not in missing]
         if not refusing:
             return replace(contender, violations=violations), rejections
