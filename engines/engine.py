@@ -24,6 +24,7 @@ def settings(engine: Engine, wish: Wish, host: str | None = None, port: int | No
     draft = Draft(wish.flags)
     engine.derive(wish, draft, host, port)
     put_written(wish, draft)
+    put_memory_share(wish, draft)
     draft.give(wish.given)
     return draft
 
@@ -36,6 +37,13 @@ def put_written(wish: Wish, draft: Draft) -> None:
     shutdown = wish.table.shutdown
     if shutdown.flag is not None:
         draft.put(shutdown.flag, shutdown.drain_seconds)
+
+
+def put_memory_share(wish: Wish, draft: Draft) -> None:
+    """The share of a GPU's memory that the manifest grants, in place of what every command line states."""
+    support, hardware = wish.table.memory_share, wish.hardware
+    if support is not None and hardware is not None:
+        draft.put(support.flag, hardware.memory_share)
 
 
 def put_quantization(wish: Wish, draft: Draft) -> None:

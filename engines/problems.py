@@ -30,7 +30,15 @@ def _problem(wish: Wish, spelling: str, value: FlagValue) -> str | None:
         return f"{spelling} is set from {owner}; it can't be given as a flag"
     if flag.name in wish.table.refused:
         return f"{spelling} can't be given: {wish.table.refused[flag.name]}"
-    return _wrong_value(wish, spelling, flag, value)
+    return _contradiction(wish, flag, value) or _wrong_value(wish, spelling, flag, value)
+
+
+def _contradiction(wish: Wish, flag: Flag, value: FlagValue) -> str | None:
+    """A share of memory that the manifest states twice, and not alike."""
+    support, granted = wish.table.memory_share, wish.hardware.memory_share if wish.hardware else None
+    if support is None or flag.name != support.flag or granted in (None, value):
+        return None
+    return f"{flag.name} is {value}, but hardware.memory_share is {granted:g}; keep one of them"
 
 
 def _lacking(wish: Wish, spelling: str) -> str:

@@ -133,6 +133,14 @@ class KvCacheSupport(Value):
     values: dict[str, str]
 
 
+class MemoryShare(Value):
+    """How the share of a GPU's memory that an engine takes is set."""
+
+    flag: str
+    of: Literal["all", "free"]
+    """``all``: of the whole GPU. ``free``: for the cache alone, of what is free once the weights are loaded."""
+
+
 class ParallelSupport(Value):
     """How one kind of parallelism is set."""
 
@@ -224,6 +232,8 @@ class EngineTable(Value):
     limits: tuple[Limit, ...] = ()
     quantizations: dict[str, QuantizationSupport]
     kv_cache: KvCacheSupport
+    memory_share: MemoryShare | None = None
+    """``None`` = it can't be set."""
     parallelism: dict[str, ParallelSupport]
     build: Build | None = None
     probes: ProbeTable

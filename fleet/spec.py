@@ -130,6 +130,12 @@ class Hardware(Value):
     gpus: Positive
     sharing: Literal["exclusive", "mig", "mps", "time-slicing"] = "exclusive"
     purchase: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
+    memory_share: Share | None = None
+    """Of the memory of each GPU or slice that a replica takes; ``None`` = the engine's own default.
+
+    Engines that share a GPU by MPS or time-slicing each need one, and together they stay below 1. TensorRT-LLM and
+    LMDeploy take it of what is free once the weights are loaded.
+    """
 
 
 class Parallelism(Value):

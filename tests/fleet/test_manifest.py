@@ -90,6 +90,16 @@ def test_every_pinned_part_changes_the_identity(old: str) -> None:
     assert pinned(WRITTEN.replace(old, INSIDE[old])).identity != pinned().identity
 
 
+def test_a_share_of_memory_is_part_of_the_identity_and_an_open_one_is_not() -> None:
+    hardware = "hardware: {instance_type: p5.48xlarge"
+    assert hardware in WRITTEN
+    told, open_one = (WRITTEN.replace(hardware, f"{hardware}, memory_share: {share}") for share in ("0.5", "null"))
+    assert pinned(told).identity != pinned().identity
+    assert pinned(open_one).identity == pinned().identity
+    with pytest.raises(ManifestError, match="memory_share"):
+        parse(WRITTEN.replace(hardware, f"{hardware}, memory_share: 1.5"))
+
+
 def test_the_source_digest_changes_with_any_wish_but_not_with_the_spelling() -> None:
     written = parse(WRITTEN)
     respelled = parse(WRITTEN.replace("{min: 1, max: 8}", "{max: 8}"))
