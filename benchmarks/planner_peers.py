@@ -37,6 +37,7 @@ OURS = "enginehouse"
 INSTALL_SECONDS, ASK_SECONDS = 600, 300
 RIGHT_PERCENT = 2.0
 MXFP4_PERCENT = 6.0
+NOT_INSTALLED = "not installed (--install)"
 Answers = Mapping[str, Sequence[Mapping[str, Any]]]
 Lines = list[list[str]]
 
@@ -94,7 +95,7 @@ def ask_all(cases: Sequence[Case]) -> Answers:
 def ask(name: str, cases: Sequence[Case]) -> Sequence[Mapping[str, Any]]:
     """One process a planner, with all questions."""
     if version_of(name) is None:
-        return [{"cannot": "not installed (--install)"}] * len(cases)
+        return [{"cannot": NOT_INSTALLED}] * len(cases)
     questions = json.dumps([case.question for case in cases])
     command = (str(PYTHON), "-I", str(PROBE), name)
     try:
@@ -119,12 +120,19 @@ def table_of(
     for number, case in enumerate(cases):
         cells = [_answer_cell(case, given[number], shown, notes) for given in answers.values()]
         lines.append([case.title, shown(case, case.truth), *cells, case.source])
-    right = [
-        f"{sum('value' in one and is_right(case, one['value']) for case, one in zip(cases, given, strict=True))}"
-        f" of {len(cases)}"
-        for given in answers.values()
-    ]
-    return [*lines, ["right", "", *right, ""]]
+    return [*lines, ["right", "", *(_right(cases, given) for given in answers.values()), ""]]
+
+
+def _is_there(given: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether anybody was asked: a planner that is not installed is neither right nor wrong."""
+    return any(one.get("cannot") != NOT_INSTALLED for one in given)
+
+
+def _right(cases: Sequence[Case], given: Sequence[Mapping[str, Any]]) -> str:
+    if not _is_there(given):
+        return "not installed"
+    right = sum("value" in one and is_right(case, one["value"]) for case, one in zip(cases, given, strict=True))
+    return f"{right} of {len(cases)}"
 
 
 def _answer_cell(case: Case, given: Mapping[str, Any], shown: Callable[[Case, Any], str], notes: dict[str, str]) -> str:
@@ -165,9 +173,10 @@ def scores_of(cases: Sequence[Case], answers: Answers) -> Lines:
         row = [f"{truth}, {counts[truth]} rows: right"]
         for given in answers.values():
             own = [one for case, one in zip(cases, given, strict=True) if case.truth == truth]
-            row.append(str(sum(one.get("value") == truth for one in own)))
+            row.append(str(sum(one.get("value") == truth for one in own)) if _is_there(given) else "not installed")
         lines.append(row)
-    lines.append(["no answer", *(str(sum("value" not in one for one in given)) for given in answers.values())])
+    silent = (str(sum("value" not in one for one in given)) if _is_there(given) else "-" for given in answers.values())
+    lines.append(["no answer", *silent])
     return lines
 
 

@@ -23,11 +23,28 @@ FleetFolder = Annotated[
     Path | None, typer.Option("--fleet", metavar="DIR", help="Plan all manifests of an environment's folder instead.")
 ]
 Context = Annotated[
-    int | None, typer.Option("--context", help="Tokens of a request, input and output.", rich_help_panel=_LOAD)
+    int | None,
+    typer.Option(
+        "--context",
+        help="Tokens of a request, input and output together; without it input + output, else 8192.",
+        rich_help_panel=_LOAD,
+    ),
 ]
-InputTokens = Annotated[int | None, typer.Option("--input-tokens", help="Tokens of a prompt.", rich_help_panel=_LOAD)]
+InputTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--input-tokens",
+        help="Tokens of a prompt; without it what the context leaves, else 1024.",
+        rich_help_panel=_LOAD,
+    ),
+]
 OutputTokens = Annotated[
-    int | None, typer.Option("--output-tokens", help="Tokens of an answer.", rich_help_panel=_LOAD)
+    int | None,
+    typer.Option(
+        "--output-tokens",
+        help="Tokens of an answer; without it 1024, or half of a shorter context.",
+        rich_help_panel=_LOAD,
+    ),
 ]
 Concurrency = Annotated[
     int, typer.Option("--concurrency", help="Requests in flight over the whole plan.", rich_help_panel=_LOAD)
@@ -36,27 +53,40 @@ Gpu = Annotated[
     str | None,
     typer.Option(
         "--gpu",
-        help="L4, A10G, L40S, A100-40, A100-80, H100, H200, B200, B300.",
+        help="L4, A10G, L40S, A100-40, A100-80, H100, H200, B200, B300; without it the cheapest that fits.",
         autocompletion=completion.gpus,
         rich_help_panel=_HARDWARE,
     ),
 ]
 Gpus = Annotated[
     int | None,
-    typer.Option("--gpus", help="All GPUs of the plan, over several nodes if need be.", rich_help_panel=_HARDWARE),
+    typer.Option(
+        "--gpus",
+        help="All GPUs of the plan, over several nodes if need be; without it as few as fit.",
+        rich_help_panel=_HARDWARE,
+    ),
 ]
 Instance = Annotated[
     str | None,
     typer.Option(
-        "--instance", help="An instance type.", autocompletion=completion.instances, rich_help_panel=_HARDWARE
+        "--instance",
+        help="An instance type, such as p5.48xlarge; without it any that carries the GPU.",
+        autocompletion=completion.instances,
+        rich_help_panel=_HARDWARE,
     ),
 ]
-Sharing = Annotated[SharingMode, typer.Option("--sharing", help="How the GPU is shared.", rich_help_panel=_HARDWARE)]
+Sharing = Annotated[
+    SharingMode, typer.Option("--sharing", help="How the GPU is shared with others.", rich_help_panel=_HARDWARE)
+]
 MigProfile = Annotated[
-    str | None, typer.Option("--mig-profile", help="A MIG slice, such as 1g.10gb.", rich_help_panel=_HARDWARE)
+    str | None,
+    typer.Option(
+        "--mig-profile", help="A MIG slice, such as 1g.10gb; without it the whole GPU.", rich_help_panel=_HARDWARE
+    ),
 ]
 Purchase = Annotated[
-    str, typer.Option("--purchase", help="on-demand, spot, capacity-block.", rich_help_panel=_HARDWARE)
+    str,
+    typer.Option("--purchase", help="How it is bought: on-demand, spot, capacity-block.", rich_help_panel=_HARDWARE),
 ]
 Prices = Annotated[
     Path | None,
@@ -67,23 +97,42 @@ Prices = Annotated[
         rich_help_panel=_HARDWARE,
     ),
 ]
-Tensor = Annotated[int | None, typer.Option("--tp", help="Tensor parallelism.", rich_help_panel=_SPLIT)]
-Pipeline = Annotated[int | None, typer.Option("--pp", help="Pipeline parallelism.", rich_help_panel=_SPLIT)]
+Tensor = Annotated[
+    int | None,
+    typer.Option("--tp", help="Ranks of tensor parallelism; 1 once any size is given.", rich_help_panel=_SPLIT),
+]
+Pipeline = Annotated[
+    int | None,
+    typer.Option("--pp", help="Stages of pipeline parallelism; 1 once any size is given.", rich_help_panel=_SPLIT),
+]
 Expert = Annotated[
     int | None,
     typer.Option(
         "--ep", help="Whole experts over so many ranks; else split by tensor parallelism.", rich_help_panel=_SPLIT
     ),
 ]
-Data = Annotated[int | None, typer.Option("--dp", help="Data parallelism.", rich_help_panel=_SPLIT)]
-ContextParallel = Annotated[int | None, typer.Option("--cp", help="Context parallelism.", rich_help_panel=_SPLIT)]
+Data = Annotated[
+    int | None,
+    typer.Option("--dp", help="Ranks of data parallelism; 1 once any size is given.", rich_help_panel=_SPLIT),
+]
+ContextParallel = Annotated[
+    int | None,
+    typer.Option("--cp", help="Ranks of context parallelism; 1 once any size is given.", rich_help_panel=_SPLIT),
+]
 Engine = Annotated[
     str,
     typer.Option(
         "--engine", help="vllm, sglang, tensorrt-llm.", autocompletion=completion.engines, rich_help_panel=_ENGINE
     ),
 ]
-EngineVersion = Annotated[str | None, typer.Option("--engine-version", help="Its version.", rich_help_panel=_ENGINE)]
+EngineVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--engine-version",
+        help="Its version; without it the most careful of the measured constants.",
+        rich_help_panel=_ENGINE,
+    ),
+]
 Quantization = Annotated[
     str | None,
     typer.Option(
@@ -92,16 +141,26 @@ Quantization = Annotated[
         rich_help_panel=_ENGINE,
     ),
 ]
-KvDtype = Annotated[str, typer.Option("--kv-dtype", help="auto, bf16, fp8.", rich_help_panel=_ENGINE)]
+KvDtype = Annotated[
+    str, typer.Option("--kv-dtype", help="Type of the KV cache: auto, bf16, fp8.", rich_help_panel=_ENGINE)
+]
 MaxNumSeqs = Annotated[
-    int | None, typer.Option("--max-num-seqs", help="Sequences that run at once.", rich_help_panel=_ENGINE)
+    int | None,
+    typer.Option(
+        "--max-num-seqs", help="Sequences that run at once; without it the engine's default.", rich_help_panel=_ENGINE
+    ),
 ]
 MaxNumBatchedTokens = Annotated[
-    int | None, typer.Option("--max-num-batched-tokens", help="Tokens of one step.", rich_help_panel=_ENGINE)
+    int | None,
+    typer.Option(
+        "--max-num-batched-tokens", help="Tokens of one step; without it the engine's default.", rich_help_panel=_ENGINE
+    ),
 ]
 GpuMemoryUtilization = Annotated[
     float | None,
     typer.Option(
-        "--gpu-memory-utilization", help="The share of a GPU's memory that the engine takes.", rich_help_panel=_ENGINE
+        "--gpu-memory-utilization",
+        help="The share of a GPU's memory that the engine takes, above 0 and up to 1; without it the engine's default.",
+        rich_help_panel=_ENGINE,
     ),
 ]

@@ -112,5 +112,6 @@ def too_many(pool: NodePool, others: tuple[Load, ...], load: Load) -> Reason | N
         "replicas_that_fit": room,
     }
     beside = f" beside {', '.join(sorted(other.deployment for other in others))}" if others else ""
-    text = f"pool {pool.name} has at most {pool.max_nodes} nodes; with {load.deployment}{beside} it needs {needed}"
+    nodes = "1 node" if pool.max_nodes == 1 else f"{pool.max_nodes} nodes"
+    text = f"pool {pool.name} has at most {nodes}; with {load.deployment}{beside} it needs {needed}"
     return Reason("max-nodes", f"{text} (room for {room} of {load.replicas} replicas)", evidence)

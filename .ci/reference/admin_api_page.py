@@ -35,8 +35,10 @@ only. `?dry_run=true` judges and stores nothing. `?reason=...` stands in the aud
 | 404 | there is no such object |
 | 409 | something else owns it, or still needs it |
 | 412, 428 | it was changed meanwhile; the version is missing |
+| 408 | head or body of the request came too slowly |
 | 413, 415 | the body is too large; it isn't JSON |
 | 422 | the rules refuse it (`violations`), or a field is wrong |
+| 431 | the head of the request is too large |
 | 503, 507 | it can't answer now; the disk is full |
 
 A deployment's body is the pinned manifest as `enginehouse pin --write` writes it. Its answer adds `status`: `identity`,

@@ -20,8 +20,11 @@ _PARTS = {
         "the engine's image is left open",
         "give repository@sha256:..., as images.yaml of the environment records it for the version",
     ),
-    "/spec/batch": ("the batch settings are left open", "give batch with max_model_len"),
-    "/spec/hardware": ("the hardware is left open", "give hardware with instance_type and gpus, or pools"),
+    "/spec/batch": ("the batch settings are left open", "give batch with max_model_len, or run 'enginehouse pin'"),
+    "/spec/hardware": (
+        "the hardware is left open",
+        "give hardware with instance_type and gpus, or pools, or run 'enginehouse pin'",
+    ),
 }
 
 
