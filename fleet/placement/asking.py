@@ -36,7 +36,7 @@ def wish_of(spec: Spec, place: Place, engine: EngineName, version: str, quantiza
         max_num_batched_tokens=(
             batch.max_num_batched_tokens if batch and "max_num_batched_tokens" in batch.model_fields_set else None
         ),
-        gpu_memory_utilization=_written_share(spec, engine),
+        gpu_memory_utilization=_written_share(spec),
         sharing=place.sharing,
         mig_profile=place.mig_profile,
     )
@@ -71,7 +71,7 @@ def on_shared_gpu(judged: Judged, figures: ModelFigures, place: Place, wish: Pla
     memory = judged.memory
     if place.sharing not in WITH_NEIGHBOURS or not isinstance(memory, Memory) or wish.gpu_memory_utilization:
         return wish
-    if memory_flag(wish.engine) is None:
+    if wish.engine not in weights().share_of_all:
         message = (
             f"{wish.engine} takes a share of what is free when it starts, so what it leaves to its neighbours is "
             f"not fixed; take sharing 'exclusive' or 'mig'"
@@ -85,13 +85,6 @@ def on_shared_gpu(judged: Judged, figures: ModelFigures, place: Place, wish: Pla
     return smaller if fits else wish
 
 
-def memory_flag(engine: str) -> str | None:
-    """The flag that sets an engine's share of the whole GPU's memory."""
-    return weights().memory_flags.get(engine)
-
-
-def _written_share(spec: Spec, engine: str) -> float | None:
-    """The share that the manifest's own flags set."""
-    flag = memory_flag(engine)
-    value = spec.engine.flags.get(flag) if spec.engine is not None and flag is not None else None
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 else None
+def _written_share(spec: Spec) -> float | None:
+    """The share that the manifest grants."""
+    return None if spec.hardware is None else spec.hardware.memory_share

@@ -5,7 +5,7 @@ from fleet.facts import Facts
 from fleet.manifest import PinnedManifest, PinRecord, identity_of
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
-from fleet.placement.asking import has_plan, memory_flag
+from fleet.placement.asking import has_plan
 from fleet.placement.hardware_search import Option
 from fleet.spec import Batch, Hardware, Metadata, Model, Parallelism, Spec
 
@@ -38,14 +38,13 @@ def completed(spec: Spec, option: Option) -> Spec:
             gpus=option.plan.gpus,
             sharing=place.sharing.value,
             purchase=place.purchase,  # type: ignore[arg-type]  # the pool and the instance offer it
+            memory_share=option.memory_share,
         )
+    elif option.memory_share is not None:
+        update["hardware"] = spec.hardware.model_copy(update={"memory_share": option.memory_share})
     if not has_plan(spec):
         update["parallelism"] = _parallelism(option.plan)
     update["batch"] = _batch(spec.batch, option)
-    flag = None if spec.engine is None or spec.engine.name is None else memory_flag(spec.engine.name)
-    if option.memory_share is not None and spec.engine is not None and flag is not None:
-        flags = {flag: option.memory_share, **spec.engine.flags}
-        update["engine"] = spec.engine.model_copy(update={"flags": flags})
     if option.model.note:
         update["model"] = Model(id=option.model.id, revision=option.model.revision)
     return spec.model_copy(update=update)

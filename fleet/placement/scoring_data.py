@@ -47,8 +47,8 @@ class Weights(Value):
     """Per output token, where no objective says it: about as fast as people read."""
     alternative_quality: float
     """The score of a model that the manifest only lists as an alternative."""
-    memory_flags: dict[str, str]
-    """Engine -> the flag that sets its share of the whole GPU's memory."""
+    share_of_all: tuple[EngineName, ...]
+    """Engines whose share of memory is one of the whole GPU, whatever their neighbours took before."""
     suits: tuple[Suits, ...]
     hosted: HostedLimits
 

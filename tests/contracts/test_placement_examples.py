@@ -199,6 +199,7 @@ def test_the_small_models_share_one_l4_and_each_is_told_its_part_of_the_memory()
     for name in SMALL:
         chosen = choose(written(name), facts, CATALOGUE).ranked[0]
         assert chosen.sharing == "time-slicing"
+        assert chosen.replica_bytes is not None
         shares.append(chosen.replica_bytes or 0)
     memory = pool.gpu.memory_bytes
     assert memory is not None

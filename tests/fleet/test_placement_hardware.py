@@ -332,10 +332,17 @@ def test_the_share_of_a_gpu_that_others_use_is_written_into_the_pin_and_asked_ag
     shared = pool("g6.xlarge", sharing="mps")
     choice = placed(written(SMALL, batch={"max_model_len": 4096}, engine={"name": "vllm"}), shared)
     assert isinstance(choice.pinned, PinnedManifest)
-    assert choice.pinned.spec.engine is not None
-    share = choice.pinned.spec.engine.flags["--gpu-memory-utilization"]
-    assert isinstance(share, float)
+    assert choice.pinned.spec.hardware is not None
+    share = choice.pinned.spec.hardware.memory_share
+    assert share is not None
     assert 0 < share < 0.5
+    again = placed(written(SMALL, hardware=choice.pinned.spec.hardware.model_dump(), engine={"name": "vllm"}), shared)
+    assert again.pinned is not None
+    assert again.pinned.spec.hardware == choice.pinned.spec.hardware
+    alone = placed(written(SMALL), pool("g6.xlarge")).pinned
+    assert alone is not None
+    assert alone.spec.hardware is not None
+    assert alone.spec.hardware.memory_share is None
     named = placed(written(SMALL, engine={"name": "tensorrt-llm"}), shared)
     assert named.chosen is None
     assert "sharing" in rules_of(named)
