@@ -48,13 +48,11 @@ def unplaced_rows(unplaced: Sequence[Unplaced]) -> list[dict[str, object]]:
             message = found.reason.message
             words = re.sub(rf"(?<![\w.-]){re.escape(item.deployment)}(?![\w-])", "each", message)
             groups.setdefault((found.pool, found.reason.rule, words), []).append((item.deployment, message))
+    has_pools = any(pool for pool, _, _ in groups)
     return [
-        {
-            "deployment": ", ".join(dict.fromkeys(name for name, _ in members)),
-            "pool": pool or "any",
-            "rule": rule,
-            "why": members[0][1] if len(members) == 1 else words,
-        }
+        {"deployment": ", ".join(dict.fromkeys(name for name, _ in members))}
+        | ({"pool": pool or "any"} if has_pools else {})
+        | {"rule": rule, "why": members[0][1] if len(members) == 1 else words}
         for (pool, rule, words), members in groups.items()
     ]
 

@@ -110,6 +110,7 @@ def test_one_cause_of_many_deployments_is_one_row():
     assert [(row["deployment"], row["pool"]) for row in rows] == [("chat, chat-b", "any"), ("c", "h100")]
     assert rows[0]["why"] == reason.format("each")
     assert rows[1]["why"] == "c needs 2 nodes"
+    assert all("pool" not in row for row in unplaced_rows(unplaced))
 
 
 def test_a_folder_that_is_no_environment_of_the_policy_says_what_to_do(tmp_path: Path):
