@@ -108,6 +108,7 @@ def _examples() -> Mapping[str, Example]:
         "gpus-fit-instance": Example(spec=_l4(gpus=2) | {"parallelism": {"pipeline": 2}}),
         "sharing-possible": Example(spec=_l4(sharing="mig")),
         "purchase-possible": Example(spec=_l4(purchase="capacity-block")),
+        "plan-fits": Example(spec={"model": {"id": "Qwen/Qwen3-32B", "revision": "0" * 40}} | _l4()),
         "hosted-known": Example(spec=_hosted("groq-key"), has_no_hosts=True),
         "hosted-key-by-reference": Example(spec=_hosted("gsk_" + "0" * 16)),
         "canary-other-engine": Example(spec={"canary": {"engine": {"name": "vllm"}}}),
