@@ -48,13 +48,12 @@ def unplaced_rows(unplaced: Sequence[Unplaced]) -> list[dict[str, object]]:
             message = found.reason.message
             words = re.sub(rf"(?<![\w.-]){re.escape(item.deployment)}(?![\w-])", "each", message)
             groups.setdefault((found.pool, found.reason.rule, words), []).append((item.deployment, message))
-    has_pools = any(pool for pool, _, _ in groups)
-    return [
-        {"deployment": ", ".join(dict.fromkeys(name for name, _ in members))}
-        | ({"pool": pool or "any"} if has_pools else {})
-        | {"rule": rule, "why": members[0][1] if len(members) == 1 else words}
-        for (pool, rule, words), members in groups.items()
-    ]
+    has_pools, rows = any(pool for pool, _, _ in groups), []
+    for (pool, rule, words), members in groups.items():
+        row: dict[str, object] = {"deployment": ", ".join(dict.fromkeys(name for name, _ in members))}
+        row |= {"pool": pool or "any"} if has_pools else {}
+        rows.append(row | {"rule": rule, "why": members[0][1] if len(members) == 1 else words})
+    return rows
 
 
 def _pools(plan: FleetPlan) -> list[dict[str, object]]:
