@@ -21,6 +21,10 @@ UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 """What a write to a standard stream can fail with; another error without a file is a fault of the program."""
 
 
+GARBAGE_THRESHOLD = 50_000
+"""New objects between two searches for garbage; Python's own is 700."""
+
+
 class Commands(LazyGroup):
     """Every command of ``enginehouse``."""
 
@@ -81,7 +85,7 @@ def run() -> None:
     """Run the command and end with one of the exit codes; a broken pipe and Ctrl-C end quietly."""
     _open_missing_streams()
     # A command makes much and drops little: fewer searches for garbage are a tenth of the CPU of 'advisories check'.
-    gc.set_threshold(50_000)
+    gc.set_threshold(GARBAGE_THRESHOLD)
     try:
         try:
             app()

@@ -1,6 +1,7 @@
 """Serving: the sockets are bound first, so that a port in use is one clear sentence; then uvicorn runs."""
 
 import asyncio
+import gc
 import json
 import os
 import signal
@@ -19,6 +20,8 @@ from control_plane.settings import Settings
 
 GRACE_SECONDS = 5
 BACKLOG = 1024
+GARBAGE_THRESHOLD = 50_000
+"""New objects between two searches for garbage: a review of everything makes many and drops few."""
 
 
 class _Server(uvicorn.Server):
@@ -44,6 +47,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.started:
             return
+        # What was read at start stays as long as the server: no search for garbage looks at it again.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GARBAGE_THRESHOLD)
         try:
             self._ready.write()
         except StartError as error:

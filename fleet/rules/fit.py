@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fleet.hardware import BYTES_PER_GIB, SharingMode, gpu, instance_types
 from fleet.known_models import Known, known_model
 from fleet.manifest import PinnedManifest
+from fleet.memory_constants import constants_for, default_utilization
 from fleet.plan_figures import figures_of
 from fleet.plan_judgement import judge
 from fleet.plan_wish import PlanWish, Reason
@@ -15,8 +16,9 @@ from fleet.spec import Batch, Hardware, Parallelism
 from fleet.violation import Enforcement, Violation
 
 PLAN_FITS = "plan-fits"
-CERTAIN_BYTES = BYTES_PER_GIB
-"""What the planner's memory was seen to be off by at most: a shortage below it only tells."""
+CERTAIN_BYTES, CERTAIN_SHARE = BYTES_PER_GIB, 0.1
+"""A shortage below a GiB, or a tenth of the GPU, only tells: constants are measured on few versions, and what runs
+must not lose its next version to an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +52,22 @@ def plan_fits(case: Case) -> Iterator[Violation]:
         stored = model.quantization or known.quantization
         batch = manifest.spec.batch
         asked = _Question(model.id, stored, release.engine, release.raw, hardware, parallelism, batch)
-        key = (PLAN_FITS, *_key(asked))
+        key = (PLAN_FITS, case.facts.remember(("memory of", release.title), lambda: _memory_of(release)), *_key(asked))
         for reason in case.facts.remember(key, lambda asked=asked: _reasons(known, asked)):  # type: ignore[misc]
             yield _violation(pointer, reason, release)
 
 
+def _memory_of(release: Release) -> tuple[str, float]:
+    """What the planner knows of a version: most versions share it."""
+    constants = constants_for(release.engine, release.raw).constants
+    return f"{constants.engine} {constants.measured_on}", default_utilization(release.engine, release.raw)
+
+
 def _key(asked: _Question) -> tuple[object, ...]:
     hardware, plan, batch = asked.hardware, asked.parallelism, asked.batch
+    by_version = asked.version if plan.pipeline > 1 or plan.context > 1 else ""
     return (
-        (asked.model_id, asked.quantization, asked.engine, asked.version, hardware.instance_type),
+        (asked.model_id, asked.quantization, asked.engine, by_version, hardware.instance_type),
         (plan.tensor, plan.pipeline, plan.data, plan.context, plan.expert),
         (batch.max_model_len, batch.max_num_seqs, batch.max_num_batched_tokens, batch.kv_cache_dtype),
     )
@@ -110,4 +119,5 @@ def _is_certain(reason: Reason) -> bool:
         return True
     found = {name: value for name, value in reason.evidence.items() if isinstance(value, int | float)}
     short = found.get("short_bytes", 0), found.get("wanted_bytes", 0) - found.get("kv_cache_bytes", 0)
-    return max(*short, found.get("needed_free_bytes", 0) - found.get("free_bytes", 0)) > CERTAIN_BYTES
+    worst = max(*short, found.get("needed_free_bytes", 0) - found.get("free_bytes", 0))
+    return worst > max(CERTAIN_BYTES, CERTAIN_SHARE * found.get("visible_bytes", 0))
