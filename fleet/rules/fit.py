@@ -49,12 +49,20 @@ def plan_fits(case: Case) -> Iterator[Violation]:
     for pointer, hardware, parallelism in placed(case):
         if hardware.sharing != "exclusive" or hardware.instance_type not in instance_types():
             continue
+        if _has_own_share(case):
+            continue
         stored = model.quantization or known.quantization
         batch = manifest.spec.batch
         asked = _Question(model.id, stored, release.engine, release.raw, hardware, parallelism, batch)
         key = (PLAN_FITS, case.facts.remember(("memory of", release.title), lambda: _memory_of(release)), *_key(asked))
         for reason in case.facts.remember(key, lambda asked=asked: _reasons(known, asked)):  # type: ignore[misc]
             yield _violation(pointer, reason, release)
+
+
+def _has_own_share(case: Case) -> bool:
+    """Whether a flag of the manifest sets the engine's share of the memory: its value is the person's business."""
+    flags = case.engine.flags if case.engine else {}
+    return any("memory-utilization" in flag or "mem-fraction" in flag or "memory_fraction" in flag for flag in flags)
 
 
 def _memory_of(release: Release) -> tuple[str, float]:
@@ -69,6 +77,7 @@ def _key(asked: _Question) -> tuple[object, ...]:
     return (
         (asked.model_id, asked.quantization, asked.engine, by_version, hardware.instance_type),
         (plan.tensor, plan.pipeline, plan.data, plan.context, plan.expert),
+        hardware.memory_share,
         (batch.max_model_len, batch.max_num_seqs, batch.max_num_batched_tokens, batch.kv_cache_dtype),
     )
 
@@ -88,6 +97,7 @@ def _reasons(known: Known, asked: _Question) -> tuple[Reason, ...]:
         context_tokens=batch.max_model_len,
         max_num_seqs=batch.max_num_seqs,
         max_num_batched_tokens=batch.max_num_batched_tokens,
+        gpu_memory_utilization=asked.hardware.memory_share,
         sharing=SharingMode.EXCLUSIVE,
         tensor=plan.tensor,
         pipeline=plan.pipeline,

@@ -100,9 +100,18 @@ def sharing_possible(case: Case) -> Iterator[Violation]:
         elif case.manifest.spec.access.isolation == "hardware" and hardware.sharing in WITHOUT_ISOLATION:
             message = f"access.isolation is 'hardware', and {hardware.sharing} isolates neither memory nor faults"
             yield _unshareable(pointer, hardware, message, "take sharing 'exclusive' or 'mig'")
+        elif hardware.sharing in WITHOUT_ISOLATION and _needs_share(case, hardware):
+            message = f"by {hardware.sharing} several engines start on one GPU, and each would take nearly all of it"
+            remedy = "give hardware.memory_share, the part of the GPU's memory for this one, or run 'enginehouse pin'"
+            yield _unshareable(pointer, hardware, message, remedy)
         elif hardware.sharing != "exclusive" and hardware.gpus > 1:
             message = f"a replica of {hardware.gpus} GPUs can't run on GPUs shared by {hardware.sharing}"
             yield _unshareable(pointer, hardware, message, "take sharing 'exclusive', or one GPU per replica")
+
+
+def _needs_share(case: Case, hardware: Hardware) -> bool:
+    """Whether a pinned manifest leaves open how much of a shared GPU's memory its engine takes."""
+    return isinstance(case.manifest, PinnedManifest) and hardware.gpus == 1 and hardware.memory_share is None
 
 
 def _unshareable(pointer: str, hardware: Hardware, message: str, remedy: str) -> Violation:

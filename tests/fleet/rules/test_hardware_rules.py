@@ -76,10 +76,27 @@ def test_parts_of_a_gpu_can_not_work_together(world):
 
 @pytest.mark.parametrize("sharing", ["exclusive", "mps", "time-slicing"])
 def test_an_l4_can_be_shared_but_not_by_mig(world, sharing):
-    assert world.review(on(world, "g6.xlarge", sharing=sharing)) == []
+    share = {} if sharing == "exclusive" else {"memory_share": 0.45}
+    assert world.review(on(world, "g6.xlarge", sharing=sharing, **share)) == []
     (violation,) = world.review(on(world, "g6.xlarge", sharing="mig"))
     assert (violation.rule, violation.pointer) == ("sharing-possible", "/spec/hardware/sharing")
     assert "the L4 of g6.xlarge can't be shared by mig" in violation.message
+
+
+@pytest.mark.parametrize("sharing", ["mps", "time-slicing"])
+def test_a_pin_on_a_shared_gpu_says_how_much_of_its_memory_it_takes(world, sharing):
+    (violation,) = world.review(on(world, "g6.xlarge", sharing=sharing))
+    assert violation.rule == "sharing-possible"
+    assert "memory_share" in violation.remedy
+
+
+@pytest.mark.parametrize("sharing", ["mps", "time-slicing"])
+def test_hardware_isolation_is_not_had_by_sharing_a_gpu_among_processes(world, sharing):
+    hardware = {"instance_type": "g6.xlarge", "gpus": 1, "sharing": sharing, "memory_share": 0.45}
+    access = {"isolation": "hardware"}
+    (violation,) = world.review(world.pinned(hardware=hardware, parallelism={"tensor": 1}, access=access))
+    assert (violation.rule, violation.severity) == ("sharing-possible", Enforcement.MANDATORY)
+    assert "isolation" in violation.message
 
 
 def test_a_replica_of_several_gpus_needs_them_for_itself(world):
