@@ -160,12 +160,12 @@ class Facts(Value):
 
     @cached_property
     def _waivers_by_identity(self) -> Mapping[str, tuple[Waiver, ...]]:
-        ordered = sorted(self.waivers, key=lambda waiver: waiver.name)
+        ordered = sorted(self.waivers, key=_by_name)
         return _grouped(ordered, lambda waiver: waiver.identity)
 
     @cached_property
     def _triage_by_package(self) -> Mapping[str, tuple[Triage, ...]]:
-        ordered = sorted(self.triage, key=lambda entry: entry.name)
+        ordered = sorted(self.triage, key=_by_name)
         return _grouped(ordered, lambda entry: normalised_package(entry.package))
 
     def waivers_for(self, identity: str) -> tuple[Waiver, ...]:
@@ -193,6 +193,11 @@ class Facts(Value):
     def advisory_age_days(self) -> int | None:
         """Days since the data was read, or ``None`` when that is not known."""
         return None if self.data.retrieved is None else (self.today - self.data.retrieved).days
+
+
+def _by_name(entry: Waiver | Triage) -> tuple[str, str]:
+    """By name, and between two of one name (a file's and the API's) by content: never by who came first."""
+    return entry.name, entry.model_dump_json()
 
 
 def _grouped(entries: Iterable[Entry], key: Callable[[Entry], str]) -> Mapping[str, tuple[Entry, ...]]:
