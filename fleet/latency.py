@@ -78,30 +78,30 @@ def _unmeasured(
     fit: LatencyFit, work: ModelWork, plan: ParallelPlan, gpu: GpuModel, engine: str, load: Load
 ) -> Iterator[str]:
     """What of the question lies outside the measured rows."""
+    yield from _unmeasured_plan(fit, work, plan, gpu, engine)
     requests = load.concurrency / plan.data
-    generates = work.model.is_generative and "text" in work.model.modalities
-    outside = {
-        f"no measured point on {gpu.name}": gpu.name not in fit.gpus,
-        f"no measured point of {engine}": engine not in fit.tpot.engines,
-        f"no measured point with {work.encoding.name} weights": work.encoding.name not in fit.encodings,
-        f"no measured point with pipeline or context parallelism ({plan})": plan.pipeline > 1 or plan.context > 1,
-        f"no measured point over several nodes ({plan.gpus} GPUs)": plan.gpus > GPUS_OF_A_NODE,
-        f"measured up to {fit.largest_batch} requests a rank, asked for {requests:.0f}": requests > fit.largest_batch,
-        f"measured up to {fit.longest_input_tokens} input tokens, asked for {load.input_tokens}": load.input_tokens
-        > fit.longest_input_tokens,
-        "no measured point of a model that does not generate text from text": not generates,
-    }
-    yield from (sentence for sentence, applies in outside.items() if applies)
+    if requests > fit.largest_batch:
+        yield f"measured up to {fit.largest_batch} requests a rank, asked for {requests:.0f}"
+    if load.input_tokens > fit.longest_input_tokens:
+        yield f"measured up to {fit.longest_input_tokens} input tokens, asked for {load.input_tokens}"
+    if not (work.model.is_generative and "text" in work.model.modalities):
+        yield "no measured point of a model that does not generate text from text"
+
+
+def _unmeasured_plan(fit: LatencyFit, work: ModelWork, plan: ParallelPlan, gpu: GpuModel, engine: str) -> Iterator[str]:
+    """The same whatever the load; the sentences are made only where they apply, a search asks thousands of times."""
+    if gpu.name not in fit.gpus:
+        yield f"no measured point on {gpu.name}"
+    if engine not in fit.tpot.engines:
+        yield f"no measured point of {engine}"
+    if work.encoding.name not in fit.encodings:
+        yield f"no measured point with {work.encoding.name} weights"
+    if plan.pipeline > 1 or plan.context > 1:
+        yield f"no measured point with pipeline or context parallelism ({plan})"
+    if plan.gpus > GPUS_OF_A_NODE:
+        yield f"no measured point over several nodes ({plan.gpus} GPUs)"
 
 
 def _spread(figure: Figure, fit: LatencyFit, gpu: GpuModel, engine: str, reasons: tuple[str, ...]) -> Spread:
-    """The widest that applies: nobody has measured how far off two unknowns together are."""
-    if not reasons:
-        return figure.fitted
-    spreads = [figure.fitted]
-    if gpu.name not in fit.gpus or engine in figure.engines:
-        spreads.append(figure.other_gpu)
-    if engine not in figure.engines or gpu.name in fit.gpus:
-        spreads.append(figure.other_engine)
-    low, high = min(spread.low for spread in spreads), max(spread.high for spread in spreads)
-    return Spread(low=low, high=high, points=min(spread.points for spread in spreads))
+    """That of the measured points, or a wider one where the question lies outside of them."""
+    return figure.beyond(is_known_gpu=gpu.name in fit.gpus, engine=engine) if reasons else figure.fitted

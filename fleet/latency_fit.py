@@ -115,6 +115,22 @@ class Figure(Value):
     other_engine: Spread
     """From engines that were not fitted."""
 
+    def beyond(self, *, is_known_gpu: bool, engine: str) -> Spread:
+        """Outside the measured points: the widest that applies; nobody has measured how far off two unknowns are."""
+        return self._beyond[is_known_gpu, engine in self.engines]
+
+    @cached_property
+    def _beyond(self) -> dict[tuple[bool, bool], Spread]:
+        """By whether the GPU and the engine were measured."""
+        both = self._widest(self.other_gpu, self.other_engine)
+        one = {(False, True): self._widest(self.other_gpu), (True, False): self._widest(self.other_engine)}
+        return {(True, True): both, (False, False): both, **one}
+
+    def _widest(self, *others: Spread) -> Spread:
+        spreads = (self.fitted, *others)
+        low, high = min(spread.low for spread in spreads), max(spread.high for spread in spreads)
+        return Spread(low=low, high=high, points=min(spread.points for spread in spreads))
+
 
 class SaturationFit(Value):
     """Throughput at saturation, of one engine."""

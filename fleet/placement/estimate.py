@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fleet.hardware import GpuModel
 from fleet.latency import Latency, latency_of
@@ -22,7 +22,7 @@ ROUNDS = 3
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """One model on one plan by one engine."""
+    """One model on one plan by one engine, under requests of some lengths."""
 
     model: Model
     plan: ParallelPlan
@@ -30,6 +30,26 @@ class Serving:
     engine: str
     quantization: str | None
     kv_dtype: str
+    input_tokens: int
+    output_tokens: int
+    _latencies: dict[int, Latency] = field(default_factory=dict, repr=False, compare=False)
+
+    def latency(self, concurrency: int) -> Latency:
+        """With so many requests in flight, worked out once: looking for replicas asks for the same load again."""
+        found = self._latencies.get(concurrency)
+        if found is None:
+            found = self._latencies[concurrency] = latency_of(
+                self.model,
+                self.plan,
+                self.gpu,
+                engine=self.engine,
+                quantization=self.quantization,
+                kv_dtype=self.kv_dtype,
+                concurrency=concurrency,
+                input_tokens=self.input_tokens,
+                output_tokens=self.output_tokens,
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +97,15 @@ class Estimate:
         return None if self.price is None else self.price.usd_per_hour * self.gpu_share * self.replicas
 
 
+def lengths_of(objectives: Objectives | None) -> tuple[int, int]:
+    """Input and output tokens of a request, as wished or as usual."""
+    wished = objectives or Objectives()
+    return wished.input_tokens or DEFAULT_INPUT_TOKENS, wished.output_tokens or DEFAULT_OUTPUT_TOKENS
+
+
 def at_load(serving: Serving, objectives: Objectives | None, scaling: Scaling) -> AtLoad:
     """Work out the figures; nothing here refuses."""
     wished = objectives or Objectives()
-    lengths = (wished.input_tokens or DEFAULT_INPUT_TOKENS, wished.output_tokens or DEFAULT_OUTPUT_TOKENS)
     rate = throughput_of(
         serving.model,
         serving.plan,
@@ -88,27 +113,25 @@ def at_load(serving: Serving, objectives: Objectives | None, scaling: Scaling) -
         engine=serving.engine,
         quantization=serving.quantization,
         kv_dtype=serving.kv_dtype,
-        input_tokens=lengths[0],
-        output_tokens=lengths[1],
+        input_tokens=serving.input_tokens,
+        output_tokens=serving.output_tokens,
     ).total
-    replicas = _replicas(wished, lengths[1], rate, scaling)
-    settled = _settled(serving, wished, lengths, replicas)
+    replicas = _replicas(wished, serving.output_tokens, rate, scaling)
+    settled = _settled(serving, wished, replicas)
     if _is_late(settled[1], wished) and replicas < scaling.max:
-        replicas, settled = _enough(serving, wished, lengths, replicas, scaling.max)
+        replicas, settled = _enough(serving, wished, replicas, scaling.max)
     return AtLoad(settled[1], settled[0], rate, replicas)
 
 
-def _enough(
-    serving: Serving, wished: Objectives, lengths: tuple[int, int], least: int, most: int
-) -> tuple[int, tuple[int, Latency]]:
+def _enough(serving: Serving, wished: Objectives, least: int, most: int) -> tuple[int, tuple[int, Latency]]:
     """The fewest replicas with which the wished latency is met, where more of them help; else the least."""
-    found = _settled(serving, wished, lengths, most)
+    found = _settled(serving, wished, most)
     if _is_late(found[1], wished):
-        return least, _settled(serving, wished, lengths, least)
+        return least, _settled(serving, wished, least)
     low, high = least, most
     while high - low > 1:
         middle = (low + high) // 2
-        settled = _settled(serving, wished, lengths, middle)
+        settled = _settled(serving, wished, middle)
         if _is_late(settled[1], wished):
             low = middle
         else:
@@ -158,30 +181,16 @@ def _replicas(wished: Objectives, output_tokens: int, rate: Interval | None, sca
     return max(least, math.ceil(wished.requests_per_second * output_tokens / rate.mid))
 
 
-def _settled(serving: Serving, wished: Objectives, lengths: tuple[int, int], replicas: int) -> tuple[int, Latency]:
+def _settled(serving: Serving, wished: Objectives, replicas: int) -> tuple[int, Latency]:
     """Requests in flight on one replica (Little's law: rate x time in the system) and the latency at that load."""
     concurrency = 1
-    latency = _latency(serving, concurrency, lengths)
+    latency = serving.latency(concurrency)
     if wished.requests_per_second is None:
         return concurrency, latency
     for _ in range(ROUNDS):
         if latency.tpot is None or latency.ttft is None:
             break
-        seconds = latency.ttft.mid + lengths[1] * latency.tpot.mid
+        seconds = latency.ttft.mid + serving.output_tokens * latency.tpot.mid
         concurrency = max(1, math.ceil(wished.requests_per_second / replicas * seconds))
-        latency = _latency(serving, concurrency, lengths)
+        latency = serving.latency(concurrency)
     return concurrency, latency
-
-
-def _latency(serving: Serving, concurrency: int, lengths: tuple[int, int]) -> Latency:
-    return latency_of(
-        serving.model,
-        serving.plan,
-        serving.gpu,
-        engine=serving.engine,
-        quantization=serving.quantization,
-        kv_dtype=serving.kv_dtype,
-        concurrency=concurrency,
-        input_tokens=lengths[0],
-        output_tokens=lengths[1],
-    )

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from fleet.facts import Facts
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
-from fleet.placement.asking import WITH_NEIGHBOURS
+from fleet.placement.asking import WITH_NEIGHBOURS, wish_of
 from fleet.placement.decision import Rejection
 from fleet.placement.estimate import Estimate, unmet
 from fleet.placement.ground import ModelOption, Place, model_options, places, pool_refusal
-from fleet.placement.looking import Ground, ground_of, kind_of
+from fleet.placement.looking import GpuKind, Ground, Kind, OnGpu, ground_of, kind_of
 from fleet.plan_judgement import Judged
-from fleet.plan_wish import Reason
+from fleet.plan_wish import PlanWish, Reason
 from fleet.pool_filling import Load
 from fleet.pool_match import too_many
 from fleet.prices import PriceTable
@@ -66,16 +66,28 @@ class Search:
     engine: EngineName
     version: str
     prices: PriceTable
-    grounds: dict[tuple[object, ...], Ground] = field(default_factory=dict, compare=False)
+    _grounds: dict[tuple[str, Kind], Ground] = field(default_factory=dict, compare=False)
     """By model and kind of place."""
+    _gpus: dict[tuple[str, GpuKind], OnGpu] = field(default_factory=dict, compare=False)
+    _wishes: dict[tuple[str | None, Kind], PlanWish] = field(default_factory=dict, compare=False)
+    """By quantisation and kind of place."""
 
-    def ground(self, model: ModelOption, place: Place) -> Ground:
+    def ground(self, model: ModelOption, place: Place, kind: Kind) -> Ground:
         """What the planner says of a place, worked out once for all of its kind."""
-        key = (model.id, *kind_of(place))
-        found = self.grounds.get(key)
+        found = self._grounds.get((model.id, kind))
         if found is None:
-            found = self.grounds[key] = ground_of(self.spec, self.engine, self.version, model, place)
+            found = self._grounds[model.id, kind] = self._looked_at(model, place, kind)
         return found
+
+    def _looked_at(self, model: ModelOption, place: Place, kind: Kind) -> Ground:
+        wish = self._wishes.get((model.quantization, kind))
+        if wish is None:
+            wish = wish_of(self.spec, place, self.engine, self.version, model.quantization)
+            self._wishes[model.quantization, kind] = wish
+        on = self._gpus.get((model.id, kind[0]))
+        if on is None:
+            on = self._gpus[model.id, kind[0]] = OnGpu.of(self.spec, self.engine, model, place, wish)
+        return ground_of(on, place, wish)
 
     def rejection(self, reason: Reason, place: Place, model: ModelOption | None = None, plan: str = "") -> Rejection:
         """A place that is not taken."""
@@ -103,10 +115,11 @@ def search_hardware(spec: Spec, engine: EngineName, version: str, facts: Facts) 
     options: list[Option] = []
     rejections = list(_closed_pools(search, facts))
     looked, nearest = len(rejections), None
+    open_places = [(place, kind_of(place)) for place in places(spec, facts)]
     for model in models:
-        for place in places(spec, facts):
+        for place, kind in open_places:
             looked += 1
-            found = _look(search, model, place)
+            found = _look(search.ground(model, place, kind), search, place)
             if isinstance(found, Option):
                 options.append(found)
                 continue
@@ -142,13 +155,12 @@ def _closed_pools(search: Search, facts: Facts) -> Iterator[Rejection]:
             yield search.rejection(reason, place)
 
 
-def _look(search: Search, model: ModelOption, place: Place) -> Option | tuple[Rejection, Ground | None]:
+def _look(ground: Ground, search: Search, place: Place) -> Option | tuple[Rejection, Ground | None]:
     """The first plan of a place that fits and meets the objectives, or why the preferred one is not taken."""
-    ground = search.ground(model, place)
-    judged = ground.judged
-    reason = _unfit(ground) or _too_many_nodes(judged, place) or ground.refusal
+    judged, model = ground.judged, ground.on.model
+    reason = ground.unfit or _too_many_nodes(judged, place) or ground.refusal
     if reason is not None:
-        return search.rejection(reason, place, model, str(judged.plan)), ground if judged.fits == "no" else None
+        return search.rejection(reason, place, model, ground.words), ground if judged.fits == "no" else None
     option = _option(search, ground, place, judged)
     missed = _missed(search.spec, option)
     if missed is None:
@@ -157,15 +169,7 @@ def _look(search: Search, model: ModelOption, place: Place) -> Option | tuple[Re
         option = _option(search, ground, place, other)
         if _missed(search.spec, option) is None:
             return option
-    return search.rejection(missed, place, model, str(judged.plan)), None
-
-
-def _unfit(ground: Ground) -> Reason | None:
-    judged = ground.judged
-    if judged.fits == "unknown":
-        return _unknown(ground.model, judged)
-    reasons = judged.reasons(ground.figures, ground.gpu, ground.wish) if judged.fits == "no" else ()
-    return next(iter(reasons), None)
+    return search.rejection(missed, place, model, ground.words), None
 
 
 def _too_many_nodes(judged: Judged, place: Place) -> Reason | None:
@@ -181,7 +185,7 @@ def _option(search: Search, ground: Ground, place: Place, judged: Judged) -> Opt
     share = ground.wish.gpu_memory_utilization if place.sharing in WITH_NEIGHBOURS else None
     price = search.prices.price(place.instance.name, place.purchase)
     found = Estimate(ground.at_load(judged.plan), price, place.node_part(gpus) * (share or 1.0))
-    return Option(ground.model, place, judged, -(-gpus // place.instance.gpus), found, share)
+    return Option(ground.on.model, place, judged, -(-gpus // place.instance.gpus), found, share)
 
 
 def _missed(spec: Spec, option: Option) -> Reason | None:
@@ -192,12 +196,6 @@ def _missed(spec: Spec, option: Option) -> Reason | None:
         return reason
     load = Load("the deployment", option.plan.gpus, option.estimate.replicas, option.replica_bytes or 0)
     return too_many(pool, (), load)
-
-
-def _unknown(model: ModelOption, judged: Judged) -> Reason:
-    missing = model.model.missing[0] if model.model.missing else judged.memory
-    message = missing.message if isinstance(missing, Missing) else "a figure of the model is not known"
-    return Reason("unknown", f"whether {model.id} fits is not known: {message}")
 
 
 def _nowhere(spec: Spec, engine: EngineName, version: str) -> Rejection:

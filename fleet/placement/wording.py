@@ -85,7 +85,7 @@ def nearest_miss(
     changes: list[str] = []
     if nearest is not None:
         where = f"{nearest.judged.plan} on {nearest.wish.instance}, {nearest.wish.engine}"
-        changed = counterfactuals(nearest.figures, nearest.gpu, nearest.wish, nearest.field, nearest.judged)
+        changed = counterfactuals(nearest.on.figures, nearest.on.gpu, nearest.wish, nearest.field, nearest.judged)
         changes += [f"{item.message} ({where})" for item in changed]
     changes += _objectives(rejections)
     if not changes and found and (spec.hardware is not None or facts.pools):
