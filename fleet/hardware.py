@@ -36,6 +36,11 @@ class SharingMode(StrEnum):
     TIME_SLICING = "time-slicing"
 
 
+@cache
+def _gigabytes(profile: str) -> int:
+    return int(re.split(r"g\.|gb", profile)[1])
+
+
 class MigProfile(Value):
     """One way to cut a GPU into instances with their own memory."""
 
@@ -52,7 +57,7 @@ class MigProfile(Value):
     @property
     def memory_gb(self) -> int:
         """The rounded memory that the name states."""
-        return int(re.split(r"g\.|gb", self.name)[1])
+        return _gigabytes(self.name)
 
 
 class GpuModel(Value):

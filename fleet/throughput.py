@@ -5,6 +5,7 @@ with every prompt paid in full. Fitted on one engine; for the others the answer 
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from fleet.hardware import GpuModel
 from fleet.latency import Basis
@@ -102,10 +103,20 @@ def saturated_tokens_per_second(
     saturation: SaturationCoefficients,
 ) -> float:
     """Tokens of a step over its seconds; each token pays its part of a prompt."""
-    decode = saturation.decode_factor * tpot_seconds(step, fit, replace(engine, interference=0.0))
-    prompt = prompt_seconds(step, replace(fit, prompt_efficiency=saturation.prompt_efficiency))
+    decode = saturation.decode_factor * tpot_seconds(step, fit, _undisturbed(engine))
+    prompt = prompt_seconds(step, _saturated(fit, saturation.prompt_efficiency))
     seconds = decode + step.batch * prompt / step.output_tokens
     return step.batch * plan.data * plan.pipeline / seconds
+
+
+@lru_cache(maxsize=64)
+def _undisturbed(engine: EngineCoefficients) -> EngineCoefficients:
+    return replace(engine, interference=0.0)
+
+
+@lru_cache(maxsize=64)
+def _saturated(fit: StepCoefficients, prompt_efficiency: float) -> StepCoefficients:
+    return replace(fit, prompt_efficiency=prompt_efficiency)
 
 
 def _unmeasured(fit: LatencyFit, plan: ParallelPlan, gpu: GpuModel, engine: str) -> list[str]:

@@ -141,9 +141,10 @@ def layers_of_stages(layers: int, stages: int) -> tuple[int, ...]:
 
 
 def _fullest(model: Model, plan: ParallelPlan, quantization: str | None, *, with_mtp: bool) -> int:
-    parts, layers = _shares(model, quantization)
-    ranks = {shares: sum(share.of_rank(plan) for share in shares) for shares in {*layers, *parts.values()}}
-    outside = {part: ranks[shares] for part, shares in parts.items()}
+    known = _shares(model, quantization)
+    outside = {part: sum(share.of_rank(plan) for share in shares) for part, shares in known.outside.items()}
+    ranks = [sum(share.of_rank(plan) for share in shares) for shares in known.kinds]
+    layers = [ranks[kind] for kind in known.layers]
     first = outside.get(Part.EMBEDDING, 0) + outside.get(Part.ENCODER, 0)
     last = outside.get(Part.LM_HEAD, 0) + outside.get(Part.NORM, 0) + (outside.get(Part.MTP, 0) if with_mtp else 0)
     rest = sum(size for part, size in outside.items() if part not in _PLACED)
@@ -151,7 +152,7 @@ def _fullest(model: Model, plan: ParallelPlan, quantization: str | None, *, with
         last += outside.get(Part.EMBEDDING, 0)
     sizes, start = [], 0
     for count in layers_of_stages(len(layers), plan.pipeline):
-        sizes.append(sum(ranks[shares] for shares in layers[start : start + count]))
+        sizes.append(sum(layers[start : start + count]))
         start += count
     sizes[0] += first + rest
     sizes[-1] += last
@@ -162,17 +163,32 @@ _PLACED = frozenset({Part.EMBEDDING, Part.ENCODER, Part.LM_HEAD, Part.NORM, Part
 _Shares = tuple[_Share, ...]
 
 
-def _shares(model: Model, quantization: str | None) -> tuple[Mapping[Part, _Shares], tuple[_Shares, ...]]:
-    """Outside the layers by part, and of every layer: sizes summed up by the way they are divided."""
+@dataclass(frozen=True, slots=True)
+class _ModelShares:
+    """Sizes of a model, summed up by the way they are divided."""
+
+    outside: Mapping[Part, _Shares]
+    """What lies outside the layers."""
+    kinds: tuple[_Shares, ...]
+    """Of each kind of layer: most layers are like many others."""
+    layers: tuple[int, ...]
+    """The kind of each layer."""
+
+
+def _shares(model: Model, quantization: str | None) -> _ModelShares:
+    """The sizes of a model, remembered with it."""
     key = ("shares", quantization)
     known = model.remembered.get(key)
-    if not isinstance(known, tuple):
+    if not isinstance(known, _ModelShares):
         by_part: dict[Part, list[Tensor]] = defaultdict(list)
         for tensor in model.tensors:
             by_part[tensor.part].append(tensor)
         outside = {part: _summed(model, tensors, quantization) for part, tensors in by_part.items()}
-        known = (outside, tuple(_summed(model, layer.tensors, quantization) for layer in model.layers))
-        model.remembered[key] = known
+        kinds: dict[_Shares, int] = {}
+        layers = tuple(
+            kinds.setdefault(_summed(model, layer.tensors, quantization), len(kinds)) for layer in model.layers
+        )
+        known = model.remembered[key] = _ModelShares(outside, tuple(kinds), layers)
     return known
 
 

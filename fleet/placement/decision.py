@@ -60,18 +60,21 @@ class Candidate:
     is_alternative: bool = False
     """Another model than the one that is asked for."""
     scores: tuple[Score, ...] = ()
+    total: float = field(init=False, repr=False, compare=False)
+    """The weighted sum of its scores; the preference alone where nothing else is known."""
+
+    def __post_init__(self) -> None:
+        weights, weighted = 0.0, 0.0
+        for score in self.scores:
+            weights += score.weight
+            weighted += score.weight * score.value
+        object.__setattr__(self, "total", weighted / weights if weights else self.preference.score)
 
     @property
     def is_prerelease(self) -> bool:
         """Whether nothing final was acceptable: taken only when no engine offers a final version."""
         version = parse_version(self.version)
         return version is None or not is_final(version)
-
-    @property
-    def total(self) -> float:
-        """The weighted sum of its scores; the preference alone where nothing else is known."""
-        weights = sum(score.weight for score in self.scores)
-        return sum(score.weight * score.value for score in self.scores) / weights if weights else self.preference.score
 
 
 @dataclass(frozen=True, slots=True)
