@@ -98,7 +98,7 @@ def _choose(
         would_fit = nearest_miss(manifest.spec, accepted, rejections, facts)
         return Choice(None, tuple(rejections), None, whole, considered=considered, would_fit=would_fit)
     left = [contender.candidate for contender in contenders[len(refused) :]]
-    rejections += [outscored(other, left[0]) for other in left[1:]]
+    rejections += outscored(left[1:], left[0])
     decided = _decided(manifest, chosen, rejections, facts, catalogue, source_digest, considered)
     return replace(decided, ranked=tuple(left))
 
@@ -153,9 +153,12 @@ def _contenders(
             scores = (*known, operations(base.build, None))
             found.append(Contender(replace(base, scores=scores), item.spec, item.violations))
             continue
+        scored: dict[int, tuple[Score, ...]] = {}  # by the estimate, which pools that are alike share
         for option in searched.options:
-            of_option = option_scores(option, manifest.spec.objectives, cheapest)
-            parts = (*known, operations(base.build, option.nodes), *of_option)
+            parts = scored.get(id(option.estimate))
+            if parts is None:
+                of_option = option_scores(option, manifest.spec.objectives, cheapest)
+                parts = scored[id(option.estimate)] = (*known, operations(base.build, option.nodes), *of_option)
             candidate = _with_option(base, option, parts)
             found.append(Contender(candidate, item.spec, item.violations, option))
     return sorted(found, key=lambda contender: _rank(contender.candidate))

@@ -32,6 +32,10 @@ class Option:
     memory_share: float | None = None
     """Of a GPU that others use too: the replica is told to take no more."""
 
+    def at(self, place: Place) -> "Option":
+        """The same at a place that differs in its pool alone."""
+        return Option(self.model, place, self.judged, self.nodes, self.estimate, self.memory_share)
+
     @property
     def plan(self) -> ParallelPlan:
         """The plan that fits."""
@@ -59,6 +63,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Miss:
+    """Why the preferred plan of a place is not taken."""
+
+    reason: Reason
+    ground: Ground
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """One engine version looking for hardware."""
 
@@ -71,6 +83,18 @@ class Search:
     _gpus: dict[tuple[str, GpuKind], OnGpu] = field(default_factory=dict, compare=False)
     _wishes: dict[tuple[str | None, Kind], PlanWish] = field(default_factory=dict, compare=False)
     """By quantisation and kind of place."""
+    _looks: dict[tuple[str, Kind, str, str], Option | Miss] = field(default_factory=dict, compare=False)
+    """By model, kind of place, instance type and purchase, where the pool has no limit."""
+
+    def look(self, model: ModelOption, place: Place, kind: Kind) -> Option | Miss:
+        """What a place is good for: the same as another one that differs in its pool's name and zone alone."""
+        if place.pool is not None and place.pool.max_nodes is not None:
+            return _look(self.ground(model, place, kind), self, place)
+        key = (model.id, kind, place.instance.name, place.purchase)
+        found = self._looks.get(key)
+        if found is None:
+            found = self._looks[key] = _look(self.ground(model, place, kind), self, place)
+        return found.at(place) if isinstance(found, Option) else found
 
     def ground(self, model: ModelOption, place: Place, kind: Kind) -> Ground:
         """What the planner says of a place, worked out once for all of its kind."""
@@ -119,17 +143,23 @@ def search_hardware(spec: Spec, engine: EngineName, version: str, facts: Facts) 
     for model in models:
         for place, kind in open_places:
             looked += 1
-            found = _look(search.ground(model, place, kind), search, place)
+            found = search.look(model, place, kind)
             if isinstance(found, Option):
                 options.append(found)
                 continue
-            rejection, miss = found
-            rejections.append(rejection)
-            if miss is not None and not model.note:
-                nearest = miss if nearest is None or miss.judged.shortage < nearest.judged.shortage else nearest
+            rejections.append(search.rejection(found.reason, place, model, found.ground.words))
+            if not model.note:
+                nearest = _nearer(nearest, found.ground)
     if not looked:
         rejections.append(_nowhere(spec, engine, version))
     return Found(tuple(options), tuple(rejections), looked, nearest)
+
+
+def _nearer(one: Ground | None, other: Ground) -> Ground | None:
+    """The one that misses by fewer bytes, of those that do not fit."""
+    if other.judged.fits != "no":
+        return one
+    return other if one is None or other.judged.shortage < one.judged.shortage else one
 
 
 def _both_sides(spec: Spec, engine: EngineName, version: str, facts: Facts) -> Found | None:
@@ -155,12 +185,12 @@ def _closed_pools(search: Search, facts: Facts) -> Iterator[Rejection]:
             yield search.rejection(reason, place)
 
 
-def _look(ground: Ground, search: Search, place: Place) -> Option | tuple[Rejection, Ground | None]:
+def _look(ground: Ground, search: Search, place: Place) -> Option | Miss:
     """The first plan of a place that fits and meets the objectives, or why the preferred one is not taken."""
-    judged, model = ground.judged, ground.on.model
+    judged = ground.judged
     reason = ground.unfit or _too_many_nodes(judged, place) or ground.refusal
     if reason is not None:
-        return search.rejection(reason, place, model, ground.words), ground if judged.fits == "no" else None
+        return Miss(reason, ground)
     option = _option(search, ground, place, judged)
     missed = _missed(search.spec, option)
     if missed is None:
@@ -169,7 +199,7 @@ def _look(ground: Ground, search: Search, place: Place) -> Option | tuple[Reject
         option = _option(search, ground, place, other)
         if _missed(search.spec, option) is None:
             return option
-    return search.rejection(missed, place, model, ground.words), None
+    return Miss(missed, ground)
 
 
 def _too_many_nodes(judged: Judged, place: Place) -> Reason | None:

@@ -12,19 +12,25 @@ from fleet.plan_counterfactual import counterfactuals
 from fleet.spec import Spec
 
 
-def outscored(other: Candidate, chosen: Candidate) -> Rejection:
-    """Why a candidate that would do is not taken: the parts of the score in which it is behind, the heaviest first."""
-    return Rejection(
-        other.engine,
-        other.version,
-        "score" if other.scores else "preference",
-        _why_behind(other, chosen),
-        other.instance_type,
-        str(other.plan) if other.plan else None,
-        other.model_id,
-        {"score": round(other.total, 3), "score_of_chosen": round(chosen.total, 3)},
-        other.pool,
-    )
+def outscored(others: Sequence[Candidate], chosen: Candidate) -> Iterator[Rejection]:
+    """Why candidates that would do are not taken: what they are behind in, the heaviest part of the score first."""
+    of_chosen, reasons = round(chosen.total, 3), dict[int, str]()
+    for other in others:
+        alike = id(other if other.estimate is None else other.estimate)  # pools that are alike share the estimate
+        reason = reasons.get(alike)
+        if reason is None:
+            reason = reasons[alike] = _why_behind(other, chosen)
+        yield Rejection(
+            other.engine,
+            other.version,
+            "score" if other.scores else "preference",
+            reason,
+            other.instance_type,
+            str(other.plan) if other.plan else None,
+            other.model_id,
+            {"score": round(other.total, 3), "score_of_chosen": of_chosen},
+            other.pool,
+        )
 
 
 def _why_behind(other: Candidate, chosen: Candidate) -> str:
