@@ -47,6 +47,8 @@ def model_at_hand(name: str) -> ModelAtHand:
 
 
 def _of_file(path: Path) -> Model:
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} can't be read: it is no regular file")
     try:
         with path.open("rb") as file:
             text = file.read(MAX_BYTES + 1)

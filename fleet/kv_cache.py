@@ -15,7 +15,7 @@ from fleet.model import (
     SlidingAttention,
 )
 from fleet.parallel_plan import ParallelPlan
-from fleet.weights import layers_of_stages
+from fleet.weights import stages_of
 
 PLAIN_BYTES = 2
 DTYPE_BYTES = {
@@ -110,7 +110,7 @@ def indexer_bytes_per_token(model: Model) -> int | None:
 
 def _stages(model: Model, plan: ParallelPlan) -> Iterable[tuple[Attention, ...]]:
     start = 0
-    for count in layers_of_stages(len(model.layers), plan.pipeline):
+    for count in stages_of(len(model.layers), plan):
         yield tuple(attention for layer in model.layers[start : start + count] for attention in layer.attention)
         start += count
 

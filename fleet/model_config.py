@@ -32,8 +32,8 @@ def read_config(text: str | bytes, *, source: str) -> dict[str, object]:
         _refuse(source, f"not UTF-8 text: byte {error.start}")
     except json.JSONDecodeError as error:
         _refuse(source, f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}")
-    except ValueError as error:
-        _refuse(source, f"not JSON: {error}")
+    except ValueError:  # Python's own limit
+        _refuse(source, "a number has more than 4,300 digits: no figure of a model is that long")
     if not isinstance(value, dict):
         _refuse(source, f"a configuration is a JSON object, this is {_kind(value)}")
     return value

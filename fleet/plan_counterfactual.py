@@ -70,7 +70,7 @@ def _fewer_at_once(figures: ModelFigures, gpu: GpuModel, wish: PlanWish, miss: J
     memory = miss.memory
     if isinstance(memory, Missing) or miss.forbidden or not memory.starts or memory.holds_wish:
         return
-    holds = int(memory.sequences or 0)
+    holds = int((memory.sequences or 0) / memory.data_ranks) * memory.data_ranks  # each rank takes as many
     if holds >= 1:
         yield Counterfactual("concurrency", holds, f"fits with {holds} sequence{'' if holds == 1 else 's'} in flight")
 

@@ -10,6 +10,7 @@ from fleet.plan_figures import figures_of
 from fleet.plan_search import Field, field_of, smallest
 from fleet.plan_wish import PlanWish, WishError
 from fleet.prices import PriceTable
+from fleet.sharing import LayoutError, profile_of
 
 FALLBACK_GPU = "H100"
 
@@ -26,10 +27,14 @@ class Ground:
 
 
 def ground_of(model: Model, wish: PlanWish, prices: PriceTable) -> Ground:
-    """The hardware of a wish; raises `UnknownHardware`, or `WishError` where instance and GPU contradict."""
-    if wish.instance is None and wish.gpu is None:
-        return _cheapest(model, wish, prices)
-    return known_ground(wish)
+    """The hardware of a wish; raises `UnknownHardware`, or `WishError` where its parts contradict."""
+    found = _cheapest(model, wish, prices) if wish.instance is None and wish.gpu is None else known_ground(wish)
+    if wish.mig_profile is not None:
+        try:
+            profile_of(found.gpu, wish.mig_profile)
+        except LayoutError as error:
+            raise WishError(f"mig_profile is '{wish.mig_profile}'; {error}") from None
+    return found
 
 
 def known_ground(wish: PlanWish) -> Ground:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fleet.constraints import arithmetic, context_length
-from fleet.hardware import BYTES_PER_GIB, GpuModel
+from fleet.hardware import BYTES_PER_GIB, GpuModel, SharingMode
 from fleet.memory import Memory, rank_memory, settings_of, visible_bytes
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
@@ -69,8 +69,9 @@ def judge_possible(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wis
 
 
 def _forbidden(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> tuple[Reason, ...]:
+    sharing = SharingMode.MIG if wish.mig_profile else wish.sharing
     return (
-        *arithmetic(figures, plan, gpu, wish.engine, wish.engine_version, wish.sharing),
+        *arithmetic(figures, plan, gpu, wish.engine, wish.engine_version, sharing),
         *context_length(figures.model, wish.context_of(figures.model)),
     )
 

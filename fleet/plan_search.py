@@ -21,6 +21,8 @@ from fleet.plan_wish import PlanWish
 
 NODES_WHEN_OPEN = 4
 """Nodes that are tried when nothing says how many GPUs there are."""
+MOST_NODES = 64
+"""Nodes of the largest replica that is proposed, however many GPUs are offered."""
 LONG_CONTEXT_TOKENS = 131072
 """From here on context parallelism is tried as well."""
 MANY_SEQUENCES = 32
@@ -42,7 +44,7 @@ class Field:
     def counts(self) -> tuple[int, ...]:
         """Numbers of GPUs for which plans are proposed, ascending; those of a smaller offer are among them."""
         parts = {1 << power for power in range(self.node.bit_length()) if 1 << power <= self.node}
-        nodes = range(self.node, self.gpus + 1, self.node)
+        nodes = range(self.node, min(self.gpus, self.node * MOST_NODES) + 1, self.node)
         return tuple(sorted(size for size in {*parts, *nodes} if size <= self.gpus))
 
 

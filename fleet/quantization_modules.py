@@ -9,9 +9,15 @@ from functools import cached_property
 _ROOTS = re.compile(r"^(?:(?:model|language_model|text_model|backbone|transformer|decoder|thinker)\.)+")
 LONGEST_EXPRESSION = 500
 MOST_EXPRESSIONS = 1_000
-_NESTED = re.compile(r"[*+}][^()]*\)[*+{]")
-"""A repeated group with a repetition in it: could take for ever. Neither these nor very long expressions, nor more than
-a thousand of them, are used; no published checkpoint has such."""
+MOST_STEPS = 300_000
+"""Estimated steps that all expressions together may take on one module."""
+STEPS_OF_REPETITION = 50
+"""A repetition multiplies the steps by about the length of a module's path."""
+_REPEATED_GROUP = re.compile(r"\)[*+{]")
+"""Could take for ever. Neither these nor very long expressions are used, nor more of them than a thousand or than the
+steps allow; no published checkpoint has such."""
+_EDGE = re.compile(r"^\^?(?:\.\*)+(?![?*+{])|(?<!\\)(?:\.\*)+\$?$")
+_REPETITION = re.compile(r"[*+{]|(?<!\()\?")
 
 
 def plain_name(name: str) -> str:
@@ -66,7 +72,7 @@ class Modules:
     @cached_property
     def _expressions(self) -> tuple[re.Pattern[str], ...]:
         written = [one.removeprefix("re:") for one in self.patterns if one.startswith("re:")][:MOST_EXPRESSIONS]
-        return tuple(compiled for one in written if (compiled := _compiled(one)))
+        return tuple(_affordable(written))
 
 
 def _runs(parts: Sequence[str]) -> Iterator[str]:
@@ -82,8 +88,20 @@ def _translated(glob: str) -> str:
     return whole[: whole.rindex(")") + 1]
 
 
+def _affordable(expressions: Sequence[str]) -> Iterator[re.Pattern[str]]:
+    """The expressions that together stay within `MOST_STEPS`."""
+    left = MOST_STEPS
+    for written in expressions:
+        bare = _EDGE.sub("", written)  # a search runs on past both ends anyway, and paths are one line
+        steps = STEPS_OF_REPETITION ** len(_REPETITION.findall(bare))
+        compiled = _compiled(bare) if steps <= left else None
+        if compiled:
+            left -= steps
+            yield compiled
+
+
 def _compiled(expression: str) -> re.Pattern[str] | None:
-    if len(expression) > LONGEST_EXPRESSION or _NESTED.search(expression):
+    if len(expression) > LONGEST_EXPRESSION or _REPEATED_GROUP.search(expression):
         return None
     try:
         return re.compile(expression)

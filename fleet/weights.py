@@ -140,6 +140,11 @@ def layers_of_stages(layers: int, stages: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
+def stages_of(layers: int, plan: ParallelPlan) -> tuple[int, ...]:
+    """`layers_of_stages` of a plan, which may have more stages than layers: only so many of the empty ones are told."""
+    return layers_of_stages(layers, min(plan.pipeline, layers + 2))
+
+
 def _fullest(model: Model, plan: ParallelPlan, quantization: str | None, *, with_mtp: bool) -> int:
     known = _shares(model, quantization)
     outside = {part: sum(share.of_rank(plan) for share in shares) for part, shares in known.outside.items()}
@@ -151,7 +156,7 @@ def _fullest(model: Model, plan: ParallelPlan, quantization: str | None, *, with
     if plan.pipeline > 1 and Part.LM_HEAD not in outside:
         last += outside.get(Part.EMBEDDING, 0)
     sizes, start = [], 0
-    for count in layers_of_stages(len(layers), plan.pipeline):
+    for count in stages_of(len(layers), plan):
         sizes.append(sum(layers[start : start + count]))
         start += count
     sizes[0] += first + rest

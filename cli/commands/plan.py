@@ -31,6 +31,7 @@ OPTIONS = {
         "kv_dtype",
         "max_num_seqs",
         "max_num_batched_tokens",
+        "mig_profile",
         "gpu_memory_utilization",
     )
 }

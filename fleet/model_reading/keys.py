@@ -8,6 +8,8 @@ from fleet.model_reading.names import ALIASES
 
 LARGEST = 10**9
 """No size of a model is larger; a larger one is a mistake."""
+LONGEST = 10_000
+"""No list of layers is longer."""
 
 
 class Lacking(Exception):
@@ -107,6 +109,8 @@ class Keys:
         values = self.list(name)
         if values is None:
             return None
+        if len(values) > LONGEST:
+            self.refuse(name, f"a list of {len(values):,} entries is longer than any model's (at most {LONGEST:,})")
         return tuple(self._whole(f"{name}[{at}]", value, 0) for at, value in enumerate(values))
 
     def section(self, name: str, defaults: Mapping[str, object] | None = None) -> "Keys | None":

@@ -1,5 +1,6 @@
 """What each layer is: which attention or state it has, and whether its FFN is dense, sparse or absent."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from fleet.model_reading.families import Windows
@@ -165,20 +166,21 @@ def _sparse_layers(text: Text) -> Sequence[bool]:
     frequency = keys.find("moe_layer_freq")[1]
     if isinstance(frequency, list):
         return [bool(mark) for mark in _exactly(text, "moe_layer_freq", frequency)]
-    return [_is_sparse(text, layer) for layer in layers]
+    dense = frozenset(keys.counts("mlp_only_layers") or ())
+    return [layer not in dense and _is_sparse(text, layer) for layer in layers]
 
 
 def _numbers(text: Text, key: str) -> frozenset[int]:
     value = text.keys.find(key)[1]
     if isinstance(value, str):
-        return frozenset(int(part) for part in value.split(",") if part.strip().isdigit())
+        return frozenset(int(part) for part in value.split(",") if re.fullmatch(r"\s*[0-9]{1,9}\s*", part))
     return frozenset(text.keys.counts(key) or ())
 
 
 def _is_sparse(text: Text, layer: int) -> bool:
     keys = text.keys
     first = keys.count("first_dense_layers") or keys.count("moe_layer_start_index") or 0
-    if layer < first or layer in (keys.counts("mlp_only_layers") or ()):
+    if layer < first:
         return False
     if keys.has("expert_layer_period"):
         return layer % keys.need("expert_layer_period") == (keys.count("expert_layer_offset") or 0)

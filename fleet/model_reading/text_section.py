@@ -7,7 +7,8 @@ from fleet.model_reading.generic import generic_family
 from fleet.model_reading.keys import Keys, Lacking
 from fleet.model_reading.text import Text
 
-MAX_LAYERS = 4096
+MAX_LAYERS = 512
+"""Published models have up to 128; more would only take time."""
 WRAPPERS = ("thinker_config", "language_config", "llm_config", "text_config")
 NO_TEXT_GENERATED = (
     "ForSequenceClassification",

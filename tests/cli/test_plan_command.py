@@ -1,6 +1,7 @@
 """``enginehouse plan``: the documented object, verdicts with exit 0, and clear errors for what can't be read."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -149,10 +150,19 @@ def test_a_file_of_a_hundred_megabytes_is_not_read(tmp_path: Path):
     assert "104,857,600 bytes" in str(result.exception)
 
 
+def test_a_pipe_is_not_waited_for(tmp_path: Path):
+    path = tmp_path / "config.json"
+    os.mkfifo(path)
+    result = run("plan", "--model", str(path))
+    assert result.exception.code == 2
+    assert "no regular file" in str(result.exception)
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
         ("--gpu", "H1000"),
+        ("--gpu", "H100", "--mig-profile", "9g"),
         ("--instance", "p5.1xlarge"),
         ("--quantization", "fp7"),
         ("--kv-dtype", "int2"),

@@ -20,7 +20,7 @@ from fleet.model_config import MAX_BYTES, ConfigError, read_config
         (b"null", "this is null"),
         (b"\xff\xfe\x00", "not"),
         (b'{"a":' * 200_000, "nested too deeply"),
-        ('{"n": ' + "9" * 5000 + "}", "not JSON"),
+        ('{"n": ' + "9" * 5000 + "}", "a number has more than 4,300 digits"),
         (b" " * (MAX_BYTES + 1), f"at most {MAX_BYTES:,}"),
     ],
     ids=["empty", "cut", "list", "number", "null", "bytes", "deep", "digits", "long"],

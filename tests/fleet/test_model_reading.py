@@ -118,6 +118,8 @@ def test_more_layers_need_more_of_everything(layers, more):
         ({"hidden_size": True}, "hidden_size: True is not a positive whole number"),
         ({"vocab_size": float("nan")}, "vocab_size: nan is not a positive whole number"),
         ({"num_hidden_layers": 10**6}, "num_hidden_layers: 1000000 layers are more than any model's"),
+        ({"num_hidden_layers": 513}, "num_hidden_layers: 513 layers are more than any model's"),
+        ({"cross_attention_layers": [0] * 10_001}, "a list of 10,001 entries is longer than any model's"),
         ({"intermediate_size": 10**30}, "intermediate_size: a number of more than 20 digits is larger"),
         ({"num_nextn_predict_layers": 10**6}, "num_nextn_predict_layers: 1000000 layers for multi-token prediction"),
         ({"text_config": 3}, "text_config: 3 is not an object"),
@@ -131,6 +133,12 @@ def test_an_impossible_value_is_named_with_its_key(changed, said):
     with pytest.raises(ConfigError) as refused:
         read(**changed)
     assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("listed", ["9" * 5000, "²", "1,,x, 2"])
+def test_a_text_that_lists_layers_may_hold_anything(listed):
+    experts = {"num_local_experts": 4, "num_experts_per_tok": 2}
+    assert read(**experts, moe_layers_enum=listed).layers
 
 
 def test_a_missing_key_is_named_and_what_can_be_known_is_known():

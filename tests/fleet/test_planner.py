@@ -173,6 +173,35 @@ def test_a_slice_takes_one_rank_only():
     assert [reason.rule for reason in two.reasons] == ["mig"]
 
 
+def test_a_slice_is_a_slice_whatever_sharing_says():
+    two = plan(model_named("Qwen/Qwen3-0.6B"), PlanWish(gpu="H100", mig_profile="3g.40gb", tensor=2))
+    assert (two.fits, [reason.rule for reason in two.reasons]) == ("no", ["mig"])
+
+
+@pytest.mark.parametrize(("gpu", "profile", "said"), [("H100", "9g", "3g.40gb"), ("L4", "1g.10gb", "L4 has no MIG")])
+def test_a_slice_that_the_gpu_does_not_have_is_no_wish(gpu, profile, said):
+    with pytest.raises(WishError) as refused:
+        plan(model_named("Qwen/Qwen3-0.6B"), PlanWish(gpu=gpu, mig_profile=profile))
+    assert str(refused.value).startswith(f"mig_profile is '{profile}'")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("wish", [{"gpus": 10**9}, {"pipeline": 10**9}, {"tensor": 10**9, "data": 10**9}])
+def test_absurd_sizes_cost_no_more_time_than_others(wish):
+    model = model_named("Qwen/Qwen3-8B")
+    answer = plan(model, PlanWish(gpu="H100", **wish))
+    assert answer.smallest_gpus == 1
+    assert answer.fits == ("yes" if "gpus" in wish else "no")
+    assert len(field_of(answer.gpu, answer.wish).counts) < 100
+
+
+def test_fewer_in_flight_are_named_as_the_data_parallel_ranks_hold_them():
+    wish = PlanWish(gpu="B200", gpus=12, engine_version="0.19.0", concurrency=1000, quantization="fp8")
+    model = model_named("zai-org/GLM-5-FP8")
+    (fewer,) = (change for change in plan(model, wish).counterfactuals if change.change == "concurrency")
+    assert plan(model, dataclasses.replace(wish, concurrency=fewer.value)).fits == "yes"
+
+
 def test_a_context_above_the_models_own_is_refused():
     answer = plan(model_named("google/gemma-2-9b-it"), PlanWish(gpu="H100", context_tokens=8193))
     assert [reason.rule for reason in answer.reasons] == ["context-length"]

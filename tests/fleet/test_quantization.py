@@ -79,6 +79,9 @@ def test_vectors_are_never_quantised():
         (["re:.*self_attn.*"], "model.layers.0.self_attn.o_proj", True),
         (["re:.*mlp\\.(gate|up)_proj$"], "model.layers.0.mlp.down_proj", False),
         (["re:(a+)+$", "*a*a*a*a*a*a*a*a*b"], "model.layers.0." + "a" * 60, False),
+        (["re:((a|ab)+)+$", "re:(?:a|ab)*c", "re:a*a*a*a*a*a*a*b"], "model.layers.0." + "a" * 60, False),
+        (["re:.*.*.*.*.*.*.*down_proj.*.*$"], "model.layers.0.mlp.down_proj", True),
+        (["re:^.*down\\.*proj$", "re:down\\.*"], "model.layers.0.mlp.up_proj", False),
         (["re:(unclosed"], "model.layers.0.mlp.down_proj", False),
         (["model.layers.0.mlp.experts"], "model.layers.0.mlp.experts.*.up_proj", True),
         ([], "lm_head", False),
@@ -86,6 +89,13 @@ def test_vectors_are_never_quantised():
 )
 def test_a_list_of_modules_names_what_checkpoints_mean(patterns, module, named):
     assert Modules.of(patterns).names(module) is named
+
+
+def test_expressions_are_used_only_as_far_as_they_take_no_time():
+    patterns = [f"re:m.*o.*d.*{number}$" for number in range(50)] + ["re:proj"]
+    modules = Modules.of(patterns)
+    assert modules.names("model.layers.0.mlp.down_proj")
+    assert len(modules._expressions) == 3
 
 
 def stored(config: dict[str, object], module: str, **beside: object) -> Encoding:
