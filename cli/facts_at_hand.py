@@ -18,6 +18,14 @@ DataOption = Annotated[
 EnvironmentOption = Annotated[
     str, typer.Option("--env", help="The environment whose policy, waivers, triage and images count.")
 ]
+EnvironmentOfFilesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--env",
+        help="The environment whose policy, waivers, triage and images count; without it that of the files' folder, "
+        "else local.",
+    ),
+]
 PolicyOption = Annotated[Path | None, typer.Option("--policy", help="A policy file instead of policies/policy.yaml.")]
 
 
@@ -70,6 +78,32 @@ def policy_of(environment: str, file: Path | None) -> Policy:
         raise UsageError(str(error)) from None
 
 
+def facts_for(
+    files: list[Path],
+    environment: str | None,
+    folders: list[Path] | None,
+    policy: Path | None,
+    catalogue_digest: str,
+    *,
+    bundle: Path | None = None,
+) -> Facts:
+    """The facts by which manifests are judged: those of the environment in whose folder they lie.
+
+    Raises:
+        UsageError: as `facts` and `environment_of`, or a bundle of another environment than the files' or ``--env``.
+    """
+    from cli.environment_of import DEFAULT, environment_of
+
+    place = environment_of(files, environment, is_bundled=bundle is not None)
+    found = facts(place.name, folders, policy, catalogue_digest, bundle=bundle, environments_dir=place.parent)
+    if found.environment != place.name and (environment or place.name != DEFAULT):
+        raise UsageError(
+            f"{bundle} holds the facts of environment '{found.environment}', the question is about '{place.name}'; "
+            f"pull the facts of a server of '{place.name}'"
+        )
+    return found
+
+
 def facts(
     environment: str,
     folders: list[Path] | None,
@@ -77,6 +111,7 @@ def facts(
     catalogue_digest: str,
     *,
     bundle: Path | None = None,
+    environments_dir: Path = Path("environments"),
 ) -> Facts:
     """The facts of a server's bundle, else of an environment's files and the advisories at hand.
 
@@ -94,7 +129,12 @@ def facts(
             found = reading.read(bundle).model_copy(update={"today": today()})
         else:
             found = reading.load(
-                environment, today=today(), data_dirs=folders or [], policy=policy, catalogue_digest=catalogue_digest
+                environment,
+                today=today(),
+                data_dirs=folders or [],
+                environments_dir=environments_dir,
+                policy=policy,
+                catalogue_digest=catalogue_digest,
             )
     except SourceError as error:
         raise UsageError(str(error)) from None
@@ -106,7 +146,8 @@ def facts(
 def where_from(found: Facts | AdvisoryData) -> str:
     """One line that says which facts an answer stands on."""
     data = found.data if isinstance(found, Facts) else found
-    return f"facts {found.digest[:19]} as of {data.as_of or 'unknown'} from {data.source or 'unknown'}"
+    line = f"facts {found.digest[:19]} as of {data.as_of or 'unknown'} from {data.source or 'unknown'}"
+    return f"{line}; environment {found.environment}" if isinstance(found, Facts) else line
 
 
 def _tell_quarantined(data: AdvisoryData) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from cli.exits import CommandError, Exit, UsageError
-from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
+from cli.facts_at_hand import DataOption, EnvironmentOfFilesOption, FactsOption, PolicyOption, facts_for, where_from
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, say, tell
 from cli.placement_card import show_choice
@@ -22,7 +22,7 @@ from sources.errors import SourceError
 
 def pin(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Written manifests.")],
-    environment: EnvironmentOption = "local",
+    environment: EnvironmentOfFilesOption = None,
     write: Annotated[bool, typer.Option("--write", help="Write NAME.pinned.yaml beside each file.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit 3 if a pinned file is missing or stale.")] = False,
     data: DataOption = None,
@@ -41,7 +41,7 @@ def pin(
     if write and check:
         raise UsageError("--write and --check exclude each other; --check only compares")
     catalogue = load()
-    known = facts(environment, data, policy, catalogue.digest, bundle=bundle)
+    known = facts_for(files, environment, data, policy, catalogue.digest, bundle=bundle)
     written = _written(files)
     choices = [(path, manifest, choose(manifest, known, catalogue)) for path, manifest in written]
     problems = [_stale(path, manifest) for path, manifest in written] if check else []
@@ -102,7 +102,12 @@ def _show(
             {"file": str(path), "name": item.name, **choice_document(choice)} for path, item, choice in choices
         ],
         "stale": [problem for problem in problems if problem],
-        "facts": {"digest": known.digest, "as_of": known.as_of, "source": known.data.source},
+        "facts": {
+            "digest": known.digest,
+            "as_of": known.as_of,
+            "source": known.data.source,
+            "environment": known.environment,
+        },
     }
     names = [choice.pinned.identity for _, _, choice in choices if choice.pinned]
     if output is not Format.TABLE:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from cli.exits import Exit
-from cli.facts_at_hand import DataOption, EnvironmentOption, FactsOption, PolicyOption, facts, where_from
+from cli.facts_at_hand import DataOption, EnvironmentOfFilesOption, FactsOption, PolicyOption, facts_for, where_from
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, say
 from cli.pin_hint import pin_hint
@@ -19,7 +19,7 @@ from fleet.violation import Violation, refuses
 
 def review(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Written or pinned manifests.")],
-    environment: EnvironmentOption = "local",
+    environment: EnvironmentOfFilesOption = None,
     data: DataOption = None,
     policy: PolicyOption = None,
     bundle: FactsOption = None,
@@ -32,7 +32,7 @@ def review(
     from engines.catalogue import load
 
     catalogue = load()
-    known = facts(environment, data, policy, catalogue.digest, bundle=bundle)
+    known = facts_for(files, environment, data, policy, catalogue.digest, bundle=bundle)
     manifests = [(path, read_manifest(path)) for path in files]
     reviewed = [Reviewed(path, item, review_manifest(item, known, catalogue)) for path, item in manifests]
     refused = [item for item in reviewed if refuses(item.violations)]
@@ -41,7 +41,12 @@ def review(
         say(f"{len(refused)} of {len(reviewed)} refused")
         say(where_from(known))
     else:
-        origin = {"digest": known.digest, "as_of": known.as_of, "source": known.data.source}
+        origin = {
+            "digest": known.digest,
+            "as_of": known.as_of,
+            "source": known.data.source,
+            "environment": known.environment,
+        }
         document = {"manifests": [_document(item) for item in reviewed], "facts": origin}
         emit(document, output=output, names=[str(item.path) for item in refused])
     if refused:
