@@ -68,8 +68,72 @@ class StepWork:
     """Matrix products in fp8 or fp4."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlanWork:
+    """What a plan has to do for requests of some lengths, however many there are: asked at one load after the other."""
+
+    work: ModelWork
+    plan: ParallelPlan
+    input_tokens: int
+    output_tokens: int
+    context_tokens: int
+    bandwidth: float
+    plain_peak: float
+    """In bf16."""
+    peak: float
+    """Of the units that the weights use."""
+    link_bandwidth: float
+    sequence: int
+    """KV cache of one request on one rank."""
+    held: float
+    """Requests of one stage that the KV cache holds."""
+    dense: float
+    expert: float
+    """All routed experts of one rank."""
+    crossing: float
+    """Bytes of one token between the ranks."""
+    together: int
+    """Ranks that wait for each other."""
+    prompt_operations: float
+    prompt_attention: float
+    prompt_memory: float
+
+    def at(self, concurrency: float) -> StepWork:
+        """The work of a step with some requests in flight over the whole plan."""
+        plan, work, together = self.plan, self.work, self.together
+        batch = max(1.0, concurrency / (plan.data * plan.pipeline))
+        split = plan.tensor * plan.context
+        attended = work.decode_attention_operations * self.context_tokens * batch
+        return StepWork(
+            dense=self.dense,
+            experts=self.expert * work.chosen_part(batch * plan.data),
+            kv=batch * self.sequence / self.bandwidth,
+            attention_operations=attended / split / self.plain_peak,
+            decode_operations=work.operations_per_token * batch / split / self.peak,
+            prompt_operations=self.prompt_operations,
+            prompt_attention=self.prompt_attention,
+            prompt_memory=self.prompt_memory,
+            link=self.crossing * batch / self.link_bandwidth,
+            prompt_link=2 * self.crossing * self.input_tokens * (together - 1) / together / self.link_bandwidth,
+            hops=work.reductions * math.log2(together),
+            kernels=work.kernels,
+            batch=batch,
+            running=min(batch, self.held),
+            input_tokens=self.input_tokens,
+            output_tokens=max(1, self.output_tokens),
+            has_experts=work.expert_bytes > 0,
+            is_low_precision=self.peak > self.plain_peak,
+        )
+
+
 def step_work(work: ModelWork, plan: ParallelPlan, gpu: GpuModel, load: Load) -> StepWork | Missing:
     """The work of a plan under a load, or which figure is missing: of the GPU or of the model's cache."""
+    found = plan_work(work, plan, gpu, load)
+    return found if isinstance(found, Missing) else found.at(load.concurrency)
+
+
+def plan_work(work: ModelWork, plan: ParallelPlan, gpu: GpuModel, load: Load) -> PlanWork | Missing:
+    """The same for any number of requests in flight; of the load only the lengths count."""
     sequence = work.sequence_bytes(plan, load.context_tokens)
     if isinstance(sequence, Missing):
         return sequence
@@ -77,33 +141,29 @@ def step_work(work: ModelWork, plan: ParallelPlan, gpu: GpuModel, load: Load) ->
         return _lacking(gpu, "bf16_tflops" if gpu.bf16_tflops is None else "memory_bandwidth_gb_per_second")
     bandwidth, plain_peak = gpu.memory_bandwidth_gb_per_second * GIGA, gpu.bf16_tflops * TERA
     peak = _peak(work, gpu) or plain_peak
-    ranks = plan.stage_ranks
-    batch = max(1.0, load.concurrency / (plan.data * plan.pipeline))
     dense = (work.divided_bytes / plan.tensor + work.whole_bytes) / bandwidth
-    expert = work.expert_bytes / ranks / bandwidth
+    expert = work.expert_bytes / plan.stage_ranks / bandwidth
     split = plan.tensor * plan.context
-    link = _link_bytes_per_second(gpu)
-    together = ranks if work.expert_bytes else split
-    crossing = _crossing_bytes(work, plan) if together > 1 else 0.0
-    return StepWork(
+    together = plan.stage_ranks if work.expert_bytes else split
+    return PlanWork(
+        work=work,
+        plan=plan,
+        input_tokens=load.input_tokens,
+        output_tokens=load.output_tokens,
+        context_tokens=load.context_tokens,
+        bandwidth=bandwidth,
+        plain_peak=plain_peak,
+        peak=peak,
+        link_bandwidth=_link_bytes_per_second(gpu),
+        sequence=sequence,
+        held=_sequences_held(work, plan, gpu, sequence),
         dense=dense,
-        experts=expert * work.chosen_part(batch * plan.data),
-        kv=batch * sequence / bandwidth,
-        attention_operations=work.decode_attention_operations * load.context_tokens * batch / split / plain_peak,
-        decode_operations=work.operations_per_token * batch / split / peak,
+        expert=expert,
+        crossing=_crossing_bytes(work, plan) if together > 1 else 0.0,
+        together=together,
         prompt_operations=work.operations_per_token * load.input_tokens / split / peak,
         prompt_attention=work.attention_operations_of_prompt(load.input_tokens) / split / plain_peak,
         prompt_memory=dense + expert * work.chosen_part(load.input_tokens),
-        link=crossing * batch / link,
-        prompt_link=2 * crossing * load.input_tokens * (together - 1) / together / link,
-        hops=work.reductions * math.log2(together),
-        kernels=work.kernels,
-        batch=batch,
-        running=min(batch, _sequences_held(work, plan, gpu, sequence)),
-        input_tokens=load.input_tokens,
-        output_tokens=max(1, load.output_tokens),
-        has_experts=work.expert_bytes > 0,
-        is_low_precision=peak > plain_peak,
     )
 
 

@@ -21,7 +21,7 @@ from fleet.latency_fit import (
 )
 from fleet.latency_interval import Interval
 from fleet.latency_model import ModelWork, work_of
-from fleet.latency_work import Load, StepWork, step_work
+from fleet.latency_work import Load, StepWork, plan_work
 from fleet.model import Missing, Model
 from fleet.parallel_plan import ParallelPlan
 
@@ -88,11 +88,11 @@ def saturated_work(
     largest_batch: float,
 ) -> StepWork | Missing:
     """The work of a step with as many requests as the KV cache holds, or as the engine batches at most."""
-    most = step_work(work, plan, gpu, Load(UNBOUNDED, input_tokens, output_tokens))
-    if isinstance(most, Missing):
-        return most
-    batch = min(most.running, largest_batch)
-    return step_work(work, plan, gpu, Load(batch * plan.data * plan.pipeline, input_tokens, output_tokens))
+    found = plan_work(work, plan, gpu, Load(UNBOUNDED, input_tokens, output_tokens))
+    if isinstance(found, Missing):
+        return found
+    batch = min(found.at(UNBOUNDED).running, largest_batch)
+    return found.at(batch * plan.data * plan.pipeline)
 
 
 def saturated_tokens_per_second(

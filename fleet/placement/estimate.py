@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from fleet.hardware import GpuModel
-from fleet.latency import Latency, latency_of
+from fleet.latency import Latency, Speed, no_latency, speed_of
 from fleet.latency_interval import Interval
-from fleet.model import Model
+from fleet.model import Missing, Model
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_wish import Reason
 from fleet.prices import Price
@@ -20,7 +21,7 @@ ROUNDS = 3
 """Little's law against a latency that depends on the load: it settles within three rounds."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Serving:
     """One model on one plan by one engine, under requests of some lengths."""
 
@@ -32,23 +33,30 @@ class Serving:
     kv_dtype: str
     input_tokens: int
     output_tokens: int
-    _latencies: dict[int, Latency] = field(default_factory=dict, repr=False, compare=False)
+
+    @cached_property
+    def _speed(self) -> Speed | Missing:
+        return speed_of(
+            self.model,
+            self.plan,
+            self.gpu,
+            engine=self.engine,
+            quantization=self.quantization,
+            kv_dtype=self.kv_dtype,
+            input_tokens=self.input_tokens,
+            output_tokens=self.output_tokens,
+        )
+
+    @cached_property
+    def _latencies(self) -> dict[int, Latency]:
+        return {}
 
     def latency(self, concurrency: int) -> Latency:
         """With so many requests in flight, worked out once: looking for replicas asks for the same load again."""
-        found = self._latencies.get(concurrency)
+        found, speed = self._latencies.get(concurrency), self._speed
         if found is None:
-            found = self._latencies[concurrency] = latency_of(
-                self.model,
-                self.plan,
-                self.gpu,
-                engine=self.engine,
-                quantization=self.quantization,
-                kv_dtype=self.kv_dtype,
-                concurrency=concurrency,
-                input_tokens=self.input_tokens,
-                output_tokens=self.output_tokens,
-            )
+            found = no_latency(speed) if isinstance(speed, Missing) else speed.latency(concurrency)
+            self._latencies[concurrency] = found
         return found
 
 
