@@ -56,8 +56,23 @@ def environment_at_hand(folder: Path, catalogue_digest: str, own_prices: tuple[P
     written = [path for path in paths if not path.name.endswith(".pinned.yaml")]
     if not written:
         raise UsageError(f"{folder} holds no manifest")
-    found = tuple(read_manifest(pinned_path(path) if pinned_path(path).exists() else path) for path in written)
+    found = _manifests(written)
     return EnvironmentAtHand(found, facts)
+
+
+def _manifests(written: list[Path]) -> tuple[AnyManifest, ...]:
+    """Each manifest, its pinned one where there is one; names are ids."""
+    found: dict[str, tuple[Path, AnyManifest]] = {}
+    for path in written:
+        beside = pinned_path(path) if pinned_path(path).exists() else path
+        manifest = read_manifest(beside)
+        if manifest.name in found:
+            other, _ = found[manifest.name]
+            raise UsageError(
+                f"{beside}: /metadata/name: '{manifest.name}' is taken by {other}; names are ids, rename one of them"
+            )
+        found[manifest.name] = (beside, manifest)
+    return tuple(manifest for _, manifest in found.values())
 
 
 def _check_name(name: str) -> None:

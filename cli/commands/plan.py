@@ -3,9 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from cli import plan_options as asked
 from cli.exits import UsageError
 from cli.output import Format, Output, emit, tell
+from cli.plan_notes import refuse_beside_fleet, with_unused_gpus
 from fleet.hardware import SharingMode, UnknownHardware
 from fleet.plan_wish import PlanWish, WishError
 
@@ -39,6 +42,7 @@ OPTIONS = {
 
 
 def plan(
+    shell: typer.Context,
     model: asked.ModelName = None,
     fleet: asked.FleetFolder = None,
     context: asked.Context = None,
@@ -73,6 +77,7 @@ def plan(
     wished = {name: value for name, value in locals().items() if name in PlanWish.__dataclass_fields__}
     own = _own_prices(prices)
     if fleet is not None:
+        refuse_beside_fleet(shell)
         _plan_fleet(model, fleet, own, output)
     else:
         _plan_model(model, wished | {"context_tokens": context}, _speed_wish(purchase, own), output)
@@ -126,6 +131,7 @@ def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish",
         raise UsageError(f"{OPTIONS.get(name, name)} {rest}") from None
     except UnknownHardware as error:
         raise UsageError(str(error)) from None
+    answer = with_unused_gpus(answer, wished["gpus"])
     if output is Format.TABLE:
         show_plan(answer)
         tell(f"model from {found.origin}")

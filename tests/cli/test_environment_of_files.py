@@ -1,4 +1,4 @@
-"""``review`` and ``pin`` judge a manifest by the environment in whose folder it lies, never silently by a milder one."""
+"""``review`` and ``pin`` judge a manifest by the environment in whose folder it lies, never by a milder one."""
 
 import json
 from pathlib import Path

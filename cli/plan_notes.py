@@ -1,0 +1,47 @@
+"""What a plan says beside the planner's own notes, and the options that a plan of a fleet does not take."""
+
+from dataclasses import replace
+
+import typer
+
+from cli.exits import UsageError
+from fleet.plan_answer import PlanAnswer
+from fleet.plan_wish import gpus_in_words
+
+OF_A_FLEET = frozenset({"fleet", "model", "prices", "output"})
+"""Options that ``--fleet`` takes, or that its caller judges."""
+
+
+def with_unused_gpus(answer: PlanAnswer, offered: object) -> PlanAnswer:
+    """The answer with a note where it leaves offered GPUs unused."""
+    used = answer.plan.gpus
+    if not isinstance(offered, int) or used >= offered:
+        return answer
+    why = {
+        "yes": f"{answer.plan} is the plan of the fewest GPUs that fits; --tp, --pp, --ep and --dp judge one that "
+        "takes more",
+        "no": f"no proposed plan fits, and {answer.plan} comes nearest",
+        "unknown": f"what more GPUs would change is not known for {answer.plan}",
+    }[answer.fits]
+    given = any((answer.wish.tensor, answer.wish.pipeline, answer.wish.expert, answer.wish.data))
+    why = f"{answer.plan} was asked for" if given or answer.wish.context_parallel else why
+    note = f"{gpus_in_words(offered)} are offered, {used} {'is' if used == 1 else 'are'} used: {why}"
+    return replace(answer, notes=(note, *answer.notes))
+
+
+def refuse_beside_fleet(context: typer.Context) -> None:
+    """A fleet's manifests say everything else; an option that would be ignored is refused.
+
+    Raises:
+        UsageError: an option that only a plan of one model takes.
+    """
+    by_hand = context.get_parameter_source("fleet")
+    given = [
+        parameter.opts[0]
+        for parameter in context.command.params
+        if parameter.name not in OF_A_FLEET and context.get_parameter_source(parameter.name or "") is by_hand
+    ]
+    if given:
+        raise UsageError(
+            f"--fleet plans the manifests of an environment, which say the rest; leave {', '.join(given)} out"
+        )

@@ -1,0 +1,65 @@
+"""``enginehouse plan --fleet``: what it takes, what it refuses, and what people and scripts read."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from cli.exits import UsageError
+from cli.main import app
+
+MANIFEST = """\
+apiVersion: enginehouse.dev/v1
+kind: InferenceDeployment
+metadata: {name: chat}
+spec:
+  model: {id: Qwen/Qwen3-32B, revision: 9216db5781bf21249d130ec9da846c4624c16137, quantization: fp8}
+  engine: {name: vllm, version: 0.33.0, runtime: process}
+  workload: chat
+  batch: {max_model_len: 32768}
+  hardware: {instance_type: p5.48xlarge, gpus: 2}
+  parallelism: {tensor: 2}
+"""
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    found = tmp_path / "environments" / "local"
+    found.mkdir(parents=True)
+    (found / "pools.yaml").write_text(
+        "pools:\n"
+        "  - {name: h100, instance_type: p5.48xlarge, max_nodes: 1}\n"
+        "  - {name: spare, instance_type: p5en.48xlarge, max_nodes: 8}\n"
+    )
+    (found / "chat.yaml").write_text(MANIFEST)
+    return found
+
+
+def test_two_manifests_of_one_name_are_a_usage_error_that_names_both_files(folder: Path) -> None:
+    (folder / "other.yaml").write_text(MANIFEST)
+    result = run("plan", "--fleet", str(folder))
+    assert isinstance(result.exception, UsageError)
+    assert str(folder / "chat.yaml") in str(result.exception)
+    assert str(folder / "other.yaml") in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--gpu", "H100"), ("--context", "4096"), ("--tp", "2"), ("--engine", "vllm")]
+)
+def test_options_of_one_model_are_refused_instead_of_ignored(option: str, value: str, folder: Path) -> None:
+    result = run("plan", "--fleet", str(folder), option, value)
+    assert isinstance(result.exception, UsageError)
+    assert f"leave {option} out" in str(result.exception)
+
+
+@pytest.mark.parametrize(("offered", "said"), [("3", True), ("1", False)])
+def test_gpus_that_are_offered_and_not_used_are_said(offered: str, said: bool) -> None:
+    asked = ("plan", "--model", "Qwen/Qwen3-8B", "--gpu", "H100", "--gpus", offered)
+    notes = json.loads(run(*asked, "-o", "json").stdout)["notes"]
+    assert any("3 GPUs are offered, 1 is used" in note for note in notes) is said
+    assert ("3 GPUs are offered, 1 is used" in run(*asked).stdout) is said
