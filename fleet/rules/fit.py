@@ -1,7 +1,8 @@
-"""The rule that a pinned deployment starts: the planner judges the plan as it is written down."""
+"""The rule that a deployment starts: the planner judges the plan as it is written down, pinned or not yet."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 from fleet.hardware import BYTES_PER_GIB, SharingMode, gpu, instance_types
 from fleet.known_models import Known, known_model
@@ -12,13 +13,23 @@ from fleet.plan_judgement import judge
 from fleet.plan_wish import PlanWish, Reason
 from fleet.rules.case import Case, Release
 from fleet.rules.hardware import placed
-from fleet.spec import Batch, Hardware, Parallelism
+from fleet.spec import Batch, Hardware, Parallelism, Pool, Spec
 from fleet.violation import Enforcement, Violation
 
 PLAN_FITS = "plan-fits"
 CERTAIN_BYTES, CERTAIN_SHARE = BYTES_PER_GIB, 0.1
 """A shortage below a GiB, or a tenth of the GPU, only tells: constants are measured on few versions, and what runs
 must not lose its next version to an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Load:
+    """The batch as far as it is said; ``None`` = the engine's own default."""
+
+    max_model_len: int
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    kv_cache_dtype: Literal["auto", "bf16", "fp8"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,32 +42,62 @@ class _Question:
     version: str
     hardware: Hardware
     parallelism: Parallelism
-    batch: Batch
+    batch: _Load
 
 
 def plan_fits(case: Case) -> Iterator[Violation]:
-    """The engine starts with the model on this hardware, split as pinned; what is not known refuses nothing.
+    """The engine starts with the model on this hardware, split as it is; what is not known refuses nothing.
 
-    Only whole GPUs are judged: how much of a shared one an engine gets is not in the manifest.
+    Only whole GPUs are judged: how much of a shared one an engine gets is not in the manifest. A manifest that is not
+    pinned yet is judged where engine, version, hardware and split are written; what its batch leaves open is the
+    engine's own default.
     """
-    manifest, release = case.manifest, case.release
-    if not isinstance(manifest, PinnedManifest) or release is None or manifest.spec.batch is None:
+    spec, release = case.manifest.spec, case.release
+    if release is None or spec.batch is None or spec.hosted is not None or _has_own_share(case):
         return
-    model = manifest.spec.model
-    known = known_model(model.id, case.facts)
+    known = known_model(spec.model.id, case.facts)
     if known is None:
         return
-    for pointer, hardware, parallelism in placed(case):
+    stored, load = spec.model.quantization or known.quantization, _load(spec.batch, _is_pinned(case))
+    for pointer, hardware, parallelism in _split(case):
         if hardware.sharing != "exclusive" or hardware.instance_type not in instance_types():
             continue
-        if _has_own_share(case):
-            continue
-        stored = model.quantization or known.quantization
-        batch = manifest.spec.batch
-        asked = _Question(model.id, stored, release.engine, release.raw, hardware, parallelism, batch)
+        asked = _Question(spec.model.id, stored, release.engine, release.raw, hardware, parallelism, load)
         key = (PLAN_FITS, case.facts.remember(("memory of", release.title), lambda: _memory_of(release)), *_key(asked))
         for reason in case.facts.remember(key, lambda asked=asked: _reasons(known, asked)):  # type: ignore[misc]
             yield _violation(pointer, reason, release)
+
+
+def _is_pinned(case: Case) -> bool:
+    return isinstance(case.manifest, PinnedManifest)
+
+
+def _split(case: Case) -> Iterator[tuple[str, Hardware, Parallelism]]:
+    """Each hardware of the manifest whose split is written, or where one GPU leaves nothing to split."""
+    if _is_pinned(case):
+        yield from placed(case)
+        return
+    spec = case.manifest.spec
+    holders: dict[str, Spec | Pool] = {"/spec": spec}
+    if spec.pools is not None:
+        holders |= {"/spec/pools/prefill": spec.pools.prefill, "/spec/pools/decode": spec.pools.decode}
+    for pointer, hardware, parallelism in placed(case):
+        if hardware.gpus == 1 or "parallelism" in holders[pointer].model_fields_set:
+            yield pointer, hardware, parallelism
+
+
+def _load(batch: Batch, is_pinned: bool) -> _Load:
+    """A pin holds every field; in a written manifest those that nobody wrote are still open."""
+    seqs, tokens = batch.max_num_seqs, batch.max_num_batched_tokens
+    if is_pinned:
+        return _Load(batch.max_model_len, seqs, tokens, batch.kv_cache_dtype)
+    written = batch.model_fields_set
+    return _Load(
+        batch.max_model_len,
+        seqs if "max_num_seqs" in written else None,
+        tokens if "max_num_batched_tokens" in written else None,
+        batch.kv_cache_dtype,
+    )
 
 
 def _has_own_share(case: Case) -> bool:

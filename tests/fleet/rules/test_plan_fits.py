@@ -6,7 +6,7 @@ import pytest
 
 from engines.catalogue import load
 from fleet.facts import AdvisoryData, Facts
-from fleet.manifest import PinnedManifest, PinRecord
+from fleet.manifest import Manifest, PinnedManifest, PinRecord
 from fleet.policy import Policy
 from fleet.rules import review
 from fleet.rules.fit import PLAN_FITS
@@ -80,3 +80,77 @@ def test_the_environments_own_configuration_counts_before_the_catalogues():
     facts = FACTS.model_copy(update={"model_configs": {MODEL: tiny}})
     (found,) = said(gpus=4, facts=facts)
     assert found.evidence["reason"] == "heads-divisible"
+
+
+def said_of_written(
+    model: str = MODEL,
+    *,
+    hardware: tuple[str, int] | None = ("p5.48xlarge", 2),
+    split: dict[str, int] | None = None,
+    version: str | None = "0.33.0",
+    **batch: int,
+) -> list[Violation]:
+    spec: dict[str, object] = {
+        "workload": "chat",
+        "model": {"id": model},
+        "engine": {"name": "vllm"} | ({"version": version} if version else {}),
+        "batch": {"max_model_len": 8192} | batch,
+    }
+    if hardware:
+        spec["hardware"] = {"instance_type": hardware[0], "gpus": hardware[1]}
+    if split:
+        spec["parallelism"] = split
+    manifest = Manifest(metadata=Metadata(name="x"), spec=Spec.model_validate(spec))
+    return [item for item in review(manifest, FACTS, load()) if item.rule == PLAN_FITS]
+
+
+def test_a_written_split_that_does_not_divide_the_heads_is_refused_before_it_is_pinned():
+    found = said_of_written(hardware=("p5.48xlarge", 3), split={"tensor": 3})
+    heads = next(item for item in found if item.evidence["reason"] == "heads-divisible")
+    assert heads.severity is Enforcement.MANDATORY
+    assert heads.pointer == "/spec/parallelism"
+    assert "64" in heads.message
+
+
+@pytest.mark.parametrize("hardware", [("p5.4xlarge", 1), ("p5.48xlarge", 2)])
+def test_a_written_context_above_the_models_own_is_refused_before_it_is_pinned(hardware: tuple[str, int]):
+    split = {"tensor": hardware[1]} if hardware[1] > 1 else None
+    found = said_of_written(hardware=hardware, split=split, max_model_len=500_000)
+    assert any(item.evidence["reason"] == "context-length" for item in found)
+
+
+@pytest.mark.parametrize(
+    "open_part", [{"version": None, "split": {"tensor": 3}}, {"hardware": None}, {"hardware": ("p5.48xlarge", 3)}]
+)
+def test_what_a_written_manifest_leaves_open_is_not_judged(open_part: dict):
+    assert said_of_written(max_model_len=500_000, **open_part) == []
+
+
+def test_an_unknown_model_in_a_written_manifest_refuses_nothing():
+    assert said_of_written("invented/model", hardware=("p5.48xlarge", 3), split={"tensor": 3}) == []
+
+
+def test_batch_fields_that_nobody_wrote_are_the_engines_own_and_written_ones_count():
+    l4 = ("g6.xlarge", 1)
+    assert said_of_written("Qwen/Qwen3-8B", hardware=l4, max_model_len=16384) == []
+    found = said_of_written("Qwen/Qwen3-8B", hardware=l4, max_model_len=16384, max_num_batched_tokens=65536)
+    assert [item.evidence["reason"] for item in found] == ["memory"]
+
+
+def test_each_pool_of_a_written_manifest_is_judged_where_its_split_is_written():
+    instance = "p5.48xlarge"
+    pools = {
+        "prefill": {"hardware": {"instance_type": instance, "gpus": 3}, "parallelism": {"tensor": 3}},
+        "decode": {"hardware": {"instance_type": instance, "gpus": 3}},
+    }
+    spec = {
+        "workload": "chat",
+        "model": {"id": MODEL},
+        "engine": {"name": "vllm", "version": "0.33.0"},
+        "batch": {"max_model_len": 8192},
+        "pools": pools,
+        "features": {"disaggregation": "prefill-decode"},
+    }
+    manifest = Manifest(metadata=Metadata(name="x"), spec=Spec.model_validate(spec))
+    found = {item.pointer for item in review(manifest, FACTS, load()) if item.rule == PLAN_FITS}
+    assert found == {"/spec/pools/prefill/parallelism"}
