@@ -7,6 +7,7 @@ from cli.output import tell
 from cli.table import paragraph, table
 from cli.violations import show_violations
 from fleet.placement import Candidate, Choice, Rejection
+from fleet.placement.estimate import Estimate
 
 MILLISECONDS = 1000.0
 
@@ -58,11 +59,22 @@ def _expected(chosen: Candidate) -> dict[str, object]:
     estimate = chosen.estimate
     if estimate is None:
         return {}
-    tpot, cost = estimate.latency.tpot, estimate.usd_per_hour
+    tpot = estimate.latency.tpot
     return {
         "token": "unknown" if tpot is None else f"{tpot.mid * MILLISECONDS:.3g} ms",
-        "cost": "unknown" if cost is None else f"${cost:,.2f}/h x {estimate.replicas}",
+        "cost": _cost(estimate),
     }
+
+
+def _cost(estimate: Estimate) -> str:
+    """Of all replicas; what it is a part of, and that its price is an estimate, stand with it."""
+    if estimate.price is None or estimate.usd_per_hour is None:
+        return "unknown"
+    replicas = "1 replica" if estimate.replicas == 1 else f"{estimate.replicas} replicas"
+    nodes = estimate.gpu_share
+    part = "" if nodes >= 1 else f", {'' if estimate.replicas == 1 else 'each '}{nodes:.3g} of a node"
+    guess = ", estimated price" if estimate.price.is_estimate else ""
+    return f"${estimate.usd_per_hour:,.2f}/h ({replicas}{part}{guess})"
 
 
 def _score_rows(chosen: Candidate) -> list[dict[str, object]]:

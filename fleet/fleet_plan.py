@@ -13,6 +13,7 @@ from datetime import date
 from fleet.fleet_search import Choice, Searched, search
 from fleet.hardware import SharingMode, nodes_per_replica
 from fleet.node_pools import NodePool
+from fleet.plan_answer import parallel_document
 from fleet.plan_wish import Reason
 from fleet.pool_filling import Filling, Load, NodeShare, fill
 from fleet.pool_match import Deployment, PlacementOption, load_of, mismatch, too_many
@@ -269,6 +270,7 @@ def _share_document(share: NodeShare) -> dict[str, object]:
 
 
 def _placed_document(item: Placed) -> dict[str, object]:
+    served = item.option.served
     return {
         "deployment": item.deployment,
         "pool": item.pool.name,
@@ -277,6 +279,10 @@ def _placed_document(item: Placed) -> dict[str, object]:
         "memory_share": item.memory_share,
         "replicas": item.option.replicas,
         "gpus_per_replica": item.option.gpus,
+        "engine": served and served.engine,
+        "version": served and served.version,
+        "model_id": served and served.model_id,
+        "parallel": served and parallel_document(served.plan),
         "nodes_per_replica": nodes_per_replica(item.option.gpus, item.pool.instance),
     }
 

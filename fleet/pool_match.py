@@ -6,9 +6,20 @@ from datetime import date
 from fleet.hardware import SharingMode, nodes_per_replica
 from fleet.node_pools import NodePool
 from fleet.packing import refusal
+from fleet.parallel_plan import ParallelPlan
 from fleet.plan_wish import EvidenceValue, Reason
 from fleet.pool_filling import Load, fill, packing_item, replicas_that_fit
 from fleet.sharing import SharingWay, context_bytes, isolation_of
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What runs in a placement: the engine, the model and how it is split."""
+
+    engine: str
+    version: str
+    model_id: str
+    plan: ParallelPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +37,8 @@ class PlacementOption:
     """``None`` = however the pool is bought."""
     memory_share: float | None = None
     """Of a GPU that several processes share: the part that each replica is told to take."""
+    served: Served | None = None
+    """``None`` = not said."""
 
     def __post_init__(self) -> None:
         if self.gpus < 1 or self.replicas < 1:
@@ -112,6 +125,7 @@ def too_many(pool: NodePool, others: tuple[Load, ...], load: Load) -> Reason | N
         "replicas_that_fit": room,
     }
     beside = f" beside {', '.join(sorted(other.deployment for other in others))}" if others else ""
-    nodes = "1 node" if pool.max_nodes == 1 else f"{pool.max_nodes} nodes"
-    text = f"pool {pool.name} has at most {nodes}; with {load.deployment}{beside} it needs {needed}"
-    return Reason("max-nodes", f"{text} (room for {room} of {load.replicas} replicas)", evidence)
+    nodes = "1 node" if needed == 1 else f"{needed} nodes"
+    text = f"{load.deployment}{beside} needs {nodes}, pool {pool.name} has at most {pool.max_nodes}"
+    room_text = f"(room for {room} of {load.replicas} replicas); other pools are not joined"
+    return Reason("max-nodes", f"{text} {room_text}", evidence)

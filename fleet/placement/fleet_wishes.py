@@ -9,7 +9,7 @@ from fleet.manifest import AnyManifest, Manifest, PinnedManifest
 from fleet.placement.choosing import choose
 from fleet.placement.decision import Candidate, Rejection
 from fleet.plan_wish import Reason
-from fleet.pool_match import Deployment, PlacementOption
+from fleet.pool_match import Deployment, PlacementOption, Served
 
 
 def deployment_of(manifest: AnyManifest, facts: Facts, catalogue: EngineCatalogue) -> Deployment:
@@ -57,4 +57,5 @@ def _option(item: Candidate) -> PlacementOption | None:
         sharing=SharingMode(item.sharing),
         memory_bytes=item.replica_bytes,
         purchase=item.purchase,
+        served=Served(str(item.engine), item.version, item.model_id, item.plan),
     )

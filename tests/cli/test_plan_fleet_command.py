@@ -63,3 +63,20 @@ def test_gpus_that_are_offered_and_not_used_are_said(offered: str, said: bool) -
     notes = json.loads(run(*asked, "-o", "json").stdout)["notes"]
     assert any("3 GPUs are offered, 1 is used" in note for note in notes) is said
     assert ("3 GPUs are offered, 1 is used" in run(*asked).stdout) is said
+
+
+def test_a_placed_deployment_says_engine_version_model_and_split(folder: Path) -> None:
+    (placed,) = json.loads(run("plan", "--fleet", str(folder), "-o", "json").stdout)["placed"]
+    assert (placed["engine"], placed["version"], placed["model_id"]) == ("vllm", "0.33.0", "Qwen/Qwen3-32B")
+    assert placed["parallel"] == {"tp": 2, "pp": 1, "ep": 1, "dp": 1, "cp": 1, "gpus": 2}
+    table = run("plan", "--fleet", str(folder)).stdout
+    assert "vllm 0.33.0" in table
+    assert "TP2" in table
+
+
+def test_an_unused_pool_says_what_it_could_have(folder: Path) -> None:
+    assert "0 of 64 possible" in run("plan", "--fleet", str(folder)).stdout
+
+
+def test_the_cost_of_a_pin_says_of_how_many_replicas_and_which_part_of_a_node_it_is(folder: Path) -> None:
+    assert "(1 replica, 0.25 of a node" in run("pin", str(folder / "chat.yaml")).stdout

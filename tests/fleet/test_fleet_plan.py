@@ -241,7 +241,7 @@ def test_a_replica_over_two_nodes_takes_them_whole():
     [
         (on("g6.12xlarge", 1), {}, False, "no-pool", "can run on g6.12xlarge; the pools have p5.48xlarge"),
         (on("p5.48xlarge", 12), {}, False, "whole-nodes", "takes 12 GPUs"),
-        (on("p5.48xlarge", 8, 3), {"max_nodes": 2}, False, "max-nodes", "it needs 3 (room for 2 of 3 replicas)"),
+        (on("p5.48xlarge", 8, 3), {"max_nodes": 2}, False, "max-nodes", "has at most 2 (room for 2 of 3 replicas)"),
         (on("p5.48xlarge", 1), {"sharing": "mps"}, False, "sharing", "planned for sharing 'exclusive'"),
         (shared("p5.48xlarge", 9), {"sharing": "mps"}, True, "isolation", "use MIG or exclusive"),
         (shared("p5.48xlarge", 90), {"sharing": "mps"}, False, "memory", "one H100 holds 79.18 GiB"),
@@ -298,7 +298,7 @@ def test_a_full_pool_names_who_stands_there():
     (reason,) = left.reasons
     assert reason.pool == "p"
     assert reason.reason.rule == "max-nodes"
-    assert f"beside {found.placed[0].deployment} it needs 2" in reason.reason.message
+    assert f"beside {found.placed[0].deployment} needs 2 nodes, pool p has at most 1" in reason.reason.message
 
 
 def test_small_models_share_the_gpus_of_a_pool_and_the_plan_says_the_saving():
