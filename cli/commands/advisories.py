@@ -1,6 +1,7 @@
 """``enginehouse advisories``: is a version safe, from which version on is an engine, what is known."""
 
 import re
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -11,23 +12,33 @@ from cli.commands.show_advisory import show
 from cli.completion import code_paths as code_path_words
 from cli.completion import engines as engine_names
 from cli.completion import releases
-from cli.exits import Exit, UsageError
+from cli.exits import CommandError, Exit, UsageError
 from cli.facts_at_hand import DataOption, PolicyOption, advisory_data, policy_of, where_from
 from cli.output import Format, Output, emit, say, tell
 from cli.table import table
+from cli.verdict_card import match_row, origin, packages, say_verdict, verdict_json, word
 from fleet.advisory import Advisory
 from fleet.codepath import CodePath
 from fleet.facts import AdvisoryData
-from fleet.matching import Match, Result
+from fleet.matching import Result
 from fleet.nearest import did_you_mean, nearest
-from fleet.pins import Closed, EnginePins, Floor, PathPin, code_paths, engine_pins
-from fleet.severity import Severity, highest
+from fleet.pins import Closed, EnginePins, Floor, PathPin, code_paths, engine_pins, newest_acceptable
+from fleet.policy import Policy
+from fleet.severity import highest
 from fleet.spec import EngineName
-from fleet.verdict import Verdict
 from fleet.verdict import check as check_version
 from sources.companions import LABEL_CODES
 
 MAX_RELEASE_CHARACTERS = 200
+
+
+class FailOn(StrEnum):
+    """The mildest verdict that fails."""
+
+    AFFECTED = "affected"
+    NO_FIX_KNOWN = "no_fix_known"
+    UNKNOWN = "unknown"
+
 
 app = typer.Typer(no_args_is_help=True, help="Check a version, show pins, list advisories, show one.")
 
@@ -48,6 +59,9 @@ def check(
     ] = None,
     data: DataOption = None,
     fail: Annotated[bool, typer.Option("--fail", help="Exit 3 unless the verdict is not_affected.")] = False,
+    fail_on: Annotated[
+        FailOn | None, typer.Option("--fail-on", help="Exit 3 from this verdict on; unknown is the same as --fail.")
+    ] = None,
     output: Output = Format.TABLE,
 ) -> None:
     """Say what the advisories know about one version.
@@ -59,13 +73,15 @@ def check(
     paths = [LABEL_CODES.get(word, word) for word in path or []]
     _refuse_unknown_paths(paths, code_paths(found, package))
     verdict = check_version(found, package, version, frozenset(paths) if paths else None)
+    take = newest_acceptable(found, package, Policy(), paths=frozenset(paths) if paths else None)
     if output is Format.TABLE:
-        table([_match_row(match) for match in verdict.matches], title=f"{package} {version}: {verdict.result}")
-        _say_verdict(verdict, found)
+        table([match_row(match) for match in verdict.matches], title=f"{package} {version}: {verdict.result}")
+        say_verdict(verdict, found, take)
     else:
         names = [match.advisory.id for match in verdict.matches]
-        emit(_verdict_json(verdict, found), output=output, names=names)
-    if fail and verdict.result is not Result.NOT_AFFECTED:
+        emit(verdict_json(verdict, found, take), output=output, names=names)
+    limit = Result.UNKNOWN if fail else Result(fail_on) if fail_on else None
+    if limit is not None and verdict.result.strictness >= limit.strictness:
         raise typer.Exit(Exit.REFUSED)
 
 
@@ -88,12 +104,14 @@ def pins(
     """
     rules = policy_of(environment, policy)
     found = advisory_data(data)
-    packages = engine or [str(name) for name in EngineName]
-    all_pins = [engine_pins(found, package, rules) for package in packages]
+    asked = engine or [str(name) for name in EngineName]
+    for package in asked:
+        _refuse_unknown_package(package, found)
+    all_pins = [engine_pins(found, package, rules) for package in asked]
     emit(
-        {"engines": [_pins_json(item) for item in all_pins], **_origin(found)},
+        {"engines": [_pins_json(item) for item in all_pins], **origin(found)},
         output=output,
-        rows=[_pin_row(item, pin) for item in all_pins for pin in item.paths],
+        rows=[row for item in all_pins for row in _pin_rows(item)],
         names=[f"{item.package}=={item.recommended}" for item in all_pins if item.recommended],
     )
     if output is Format.TABLE:
@@ -112,20 +130,20 @@ def list_advisories(
     found = advisory_data(data)
     advisories = found.advisories_for(package) if package else found.advisories
     if package and not advisories:
-        tell(f"unknown: {found.why_unknown(package)}{did_you_mean(package, _packages(found))}")
+        tell(f"unknown: {found.why_unknown(package)}{did_you_mean(package, packages(found))}")
     rows = [
         {
             "id": advisory.id,
             "aliases": list(advisory.aliases),
             "packages": sorted(advisory.packages),
-            "severity": _word(highest(map(advisory.severity, advisory.packages))),
+            "severity": word(highest(map(advisory.severity, advisory.packages))),
             "withdrawn_by": list(advisory.withdrawn_by),
             "incomplete_fix_of": list(advisory.incomplete_fix_of),
         }
         for advisory in advisories
     ]
     shown = [_advisory_row(advisory) for advisory in advisories]
-    emit({"advisories": rows, **_origin(found)}, output=output, rows=shown, names=[str(row["id"]) for row in rows])
+    emit({"advisories": rows, **origin(found)}, output=output, rows=shown, names=[str(row["id"]) for row in rows])
 
 
 app.command("show")(show)
@@ -168,82 +186,13 @@ def _refuse_unknown_paths(paths: list[str], known: tuple[CodePath, ...]) -> None
             )
 
 
-def _packages(data: AdvisoryData) -> list[str]:
-    return sorted({package for advisory in data.advisories for package in advisory.packages})
-
-
-def _origin(data: AdvisoryData) -> dict[str, object]:
-    return {"facts": {"digest": data.digest, "as_of": data.as_of, "source": data.source}}
-
-
-def _verdict_json(verdict: Verdict, data: AdvisoryData) -> dict[str, object]:
-    return {
-        "engine": verdict.package,
-        "version": verdict.version,
-        "published": verdict.published,
-        "verdict": str(verdict.result),
-        "reason": verdict.reason,
-        "matches": [_match_json(match) for match in verdict.matches],
-        "suppressed": [_match_json(match) for match in verdict.suppressed],
-        "quarantined": [item.model_dump(mode="json") for item in data.quarantined],
-        **_origin(data),
-    }
-
-
-def _match_json(match: Match) -> dict[str, object]:
-    advisory = match.advisory
-    return {
-        "id": advisory.id,
-        "aliases": list(advisory.aliases),
-        "severity": _word(match.severity),
-        "paths": sorted(match.paths),
-        "result": str(match.result),
-        "reason": match.reason,
-        "fixed": list(match.fixed),
-        "is_malware": advisory.is_malware,
-        "incomplete_fix_of": list(advisory.incomplete_fix_of),
-        "withdrawn_by": list(advisory.withdrawn_by),
-        "sources": [
-            {"id": name, "result": str(answer.result), "reason": answer.reason} for name, answer in match.by_source
-        ],
-        "references": [reference.url for record in advisory.records for reference in record.references],
-    }
-
-
-def _word(severity: Severity | None) -> str | None:
-    return None if severity is None else str(severity)
-
-
-def _match_row(match: Match) -> dict[str, object]:
-    return {
-        "id": match.advisory.id,
-        "result": str(match.result),
-        "severity": rated(match.severity),
-        "paths": sorted(match.paths) or "every path",
-        "fixed": list(match.fixed),
-        "reason": match.reason + (" (sources disagree)" if match.sources_disagree else ""),
-    }
-
-
-def _say_verdict(verdict: Verdict, data: AdvisoryData) -> None:
-    say(f"verdict: {verdict.result} ({verdict.reason})")
-    if not data.advisories_for(verdict.package):
-        say(f"{verdict.package} is in no record{did_you_mean(verdict.package, _packages(data))}")
-    if verdict.published is False:
-        say(_not_published(verdict, data))
-    if verdict.suppressed:
-        ids = ", ".join(match.advisory.id for match in verdict.suppressed)
-        say(f"not counted, their code paths are off: {ids}")
-    say(where_from(data))
-
-
-def _not_published(verdict: Verdict, data: AdvisoryData) -> str:
-    from fleet.versions import parse_version
-
-    published, version = data.published_versions(verdict.package), parse_version(verdict.version)
-    near = published.near(version) if published and version else ()
-    beside = f"; near it: {', '.join(map(str, near))}" if near else ""
-    return f"{verdict.package} {verdict.version} is not published{beside}"
+def _refuse_unknown_package(package: str, data: AdvisoryData) -> None:
+    """A word that the data does not know has no pins: nothing is said of a package by its misspelling."""
+    if data.advisories_for(package) or data.published_versions(package) is not None or package in set(EngineName):
+        return
+    known = sorted({*packages(data), *EngineName})
+    hint = did_you_mean(package, known) or f"; known engines: {', '.join(EngineName)}"
+    raise CommandError(f"the data knows no package '{package}'{hint}", Exit.NOT_FOUND_OR_CONFLICT)
 
 
 def _pins_json(item: EnginePins) -> dict[str, object]:
@@ -263,6 +212,13 @@ def _pin_json(pin: PathPin) -> dict[str, object]:
         "reason": pin.limit.reason if isinstance(pin.limit, Closed) else None,
         "decided_by": list(pin.decided_by),
     }
+
+
+def _pin_rows(item: EnginePins) -> list[dict[str, object]]:
+    """A row for each path, or one for all where nothing is known of any."""
+    if len({pin.limit for pin in item.paths}) == 1 and isinstance(item.paths[0].limit, Closed):
+        return [_pin_row(item, item.paths[0]) | {"path": "every path"}]
+    return [_pin_row(item, pin) for pin in item.paths]
 
 
 def _pin_row(item: EnginePins, pin: PathPin) -> dict[str, object]:

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from cli import facts_at_hand
+from cli.exits import CommandError
 from cli.main import app
 from fleet.policy import Policy
 from sources.facts import load, write
@@ -83,6 +84,37 @@ def test_a_query_exits_0_whatever_it_finds_and_3_with_fail(data: Path) -> None:
     assert run(*arguments).exit_code == 0
     assert run(*arguments, "--fail").exit_code == 3
     assert run("advisories", "check", "vllm==0.33.0", "--data", str(data), "--fail").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "limit", "code"),
+    [
+        ("vllm==0.32.0", "affected", 3),
+        ("vllm==nightly", "affected", 0),
+        ("vllm==nightly", "no_fix_known", 0),
+        ("vllm==nightly", "unknown", 3),
+        ("vllm==0.33.0", "unknown", 0),
+    ],
+)
+def test_fail_on_fails_from_that_verdict_on(release: str, limit: str, code: int, data: Path) -> None:
+    assert run("advisories", "check", release, "--data", str(data), "--fail-on", limit).exit_code == code
+
+
+def test_an_affected_version_says_which_one_to_take(data: Path) -> None:
+    asked = ("advisories", "check", "vllm==0.32.0", "--data", str(data))
+    assert "take vllm==0.33" in run(*asked).stdout
+    assert json.loads(run(*asked, "-o", "json").stdout)["recommended"].startswith("0.33")
+
+
+def test_pins_of_an_unknown_package_are_an_error_with_the_nearest_name() -> None:
+    result = run("advisories", "pins", "--engine", "vlm")
+    assert isinstance(result.exception, CommandError)
+    assert result.exception.code == 4
+    assert "did you mean 'vllm'?" in str(result.exception)
+
+
+def test_an_engine_without_data_has_one_row_that_says_so() -> None:
+    assert run("advisories", "pins", "--engine", "lmdeploy").stdout.count("closed") == 1
 
 
 def test_a_bad_record_is_told_on_stderr_and_json_stays_json(data: Path) -> None:
