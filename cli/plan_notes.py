@@ -1,12 +1,17 @@
 """What a plan says beside the planner's own notes, and the options that a plan of a fleet does not take."""
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import typer
 
 from cli.exits import UsageError
+from fleet.hardware import gpu_models, instance_types
+from fleet.nearest import spelled
 from fleet.plan_answer import PlanAnswer
-from fleet.plan_wish import gpus_in_words
+from fleet.plan_wish import ENCODINGS_ASKED, KV_DTYPES, gpus_in_words
+from fleet.spec import EngineName
 
 OF_A_FLEET = frozenset({"fleet", "model", "prices", "output"})
 """Options that ``--fleet`` takes, or that its caller judges."""
@@ -45,3 +50,25 @@ def refuse_beside_fleet(context: typer.Context) -> None:
         raise UsageError(
             f"--fleet plans the manifests of an environment, which say the rest; leave {', '.join(given)} out"
         )
+
+
+def refuse_a_manifest(name: str) -> None:
+    """A plan is about a model; raises `UsageError` for a YAML file, which can't be a model's configuration."""
+    path = Path(name)
+    if path.suffix in {".yaml", ".yml"} and path.is_file():
+        raise UsageError(
+            f"{path} is YAML, not a model's config.json; give --model the id under spec.model of the manifest, plan "
+            "an environment's folder with --fleet, or place the manifest with 'enginehouse pin'"
+        )
+
+
+def in_known_capitals(wished: Mapping[str, object]) -> dict[str, object]:
+    """The words of a wish as the planner spells them: ``h100`` is H100."""
+    known: dict[str, Iterable[str]] = {
+        "gpu": gpu_models(),
+        "instance": instance_types(),
+        "engine": EngineName,
+        "quantization": ENCODINGS_ASKED,
+        "kv_dtype": KV_DTYPES,
+    }
+    return {name: spelled(value, names) for name, names in known.items() if isinstance(value := wished.get(name), str)}

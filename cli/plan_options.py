@@ -1,5 +1,6 @@
 """The options of ``enginehouse plan``, as other tools script against them."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,17 @@ from cli import completion
 from fleet.hardware import SharingMode
 
 _LOAD, _HARDWARE, _SPLIT, _ENGINE = "Load", "Hardware", "Exactly this plan", "Engine"
+
+
+def tokens(text: str | int) -> int:
+    """A number of tokens; ``32k`` may mean 32,000 or 32,768, so it is asked back."""
+    try:
+        return int(text)
+    except ValueError:
+        match = re.fullmatch(r"(\d{1,6})[kK]", str(text).strip())
+        hint = f"; {text} may be {int(match[1]) * 1000} or {int(match[1]) * 1024}" if match else ", such as 32768"
+        raise typer.BadParameter(f"'{text}' is not a number of tokens; write a whole number{hint}") from None
+
 
 ModelName = Annotated[
     str | None,
@@ -26,6 +38,8 @@ Context = Annotated[
     int | None,
     typer.Option(
         "--context",
+        parser=tokens,
+        metavar="INTEGER",
         help="Tokens of a request, input and output together; without it input + output, else 8192.",
         rich_help_panel=_LOAD,
     ),
@@ -34,6 +48,8 @@ InputTokens = Annotated[
     int | None,
     typer.Option(
         "--input-tokens",
+        parser=tokens,
+        metavar="INTEGER",
         help="Tokens of a prompt; without it what the context leaves, else 1024.",
         rich_help_panel=_LOAD,
     ),
@@ -42,6 +58,8 @@ OutputTokens = Annotated[
     int | None,
     typer.Option(
         "--output-tokens",
+        parser=tokens,
+        metavar="INTEGER",
         help="Tokens of an answer; without it 1024, or half of a shorter context.",
         rich_help_panel=_LOAD,
     ),

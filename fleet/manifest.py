@@ -7,19 +7,21 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 from pydantic import ValidationError, model_validator
-from pydantic_core import ErrorDetails
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 from ruamel.yaml.events import AliasEvent
 
 from fleet.canonical import IDENTITY_HEX_DIGITS, canonical_json, digest, sha256_hex
 from fleet.nearest import did_you_mean
+from fleet.problem_words import YAML_WORDS, words_of
 from fleet.spec import EngineName, Metadata, Spec
 from fleet.value import Value
 
 API_VERSION: Literal["enginehouse.dev/v1"] = "enginehouse.dev/v1"
 MAX_MANIFEST_BYTES = 1_000_000
 MAX_DEPTH = 40
+NO_MANIFESTS = ("pools", "images", "adopted", "prices", "waivers", "triage")
+"""What other files of an environment hold lists of."""
 MAX_PROBLEMS = 100
 """More mistakes than this are counted, not told: a document can hold a million."""
 
@@ -162,7 +164,7 @@ def parse(text: str, *, source: str = "manifest") -> AnyManifest:
     """
     document = load_yaml(text, source=source)
     if not isinstance(document, dict):
-        raise ManifestError(source, [Problem("", f"expected a mapping, found {type(document).__name__}")])
+        raise ManifestError(source, [Problem("", f"expected a manifest, found {what_it_is(document)}")])
     return from_document(document, source=source)
 
 
@@ -174,12 +176,30 @@ def from_document(document: dict[str, Any], *, source: str = "manifest") -> AnyM
     }
     kind = document.get("kind")
     if not isinstance(kind, str) or kind not in kinds:
-        known = " or ".join(kinds)
-        raise ManifestError(source, [Problem("/kind", f"'{kind}' is not a kind of manifest; expected {known}")])
+        raise ManifestError(source, [_not_a_kind(document, tuple(kinds))])
     try:
         return kinds[kind].model_validate(document)
     except ValidationError as error:
         raise ManifestError(source, problems_of(error, kinds[kind])) from None
+
+
+def _not_a_kind(document: dict[str, Any], kinds: tuple[str, ...]) -> Problem:
+    kind, other = document.get("kind"), next((key for key in NO_MANIFESTS if key in document), None)
+    if "kind" not in document and other is not None:
+        return Problem("", f"this is a file of {other}, not a manifest; a manifest has the kind {kinds[0]}")
+    if "kind" not in document:
+        return Problem("/kind", f"'kind' is missing; a manifest has the kind {' or '.join(kinds)}")
+    hint = did_you_mean(kind, kinds) if isinstance(kind, str) else ""
+    return Problem("/kind", f"'{kind}' is not a kind of manifest; expected {' or '.join(kinds)}{hint}")
+
+
+def what_it_is(document: object) -> str:
+    """What a document is that should have been a mapping, in plain words."""
+    if document is None:
+        return "an empty file"
+    if isinstance(document, list):
+        return "a list"
+    return f"the text {document[:40]!r}" if isinstance(document, str) else f"the value {document}"
 
 
 def dump(manifest: AnyManifest) -> str:
@@ -229,51 +249,17 @@ def _yaml_message(error: YAMLError) -> str:
     mark = getattr(error, "problem_mark", None)
     where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     problem = getattr(error, "problem", None) or str(error)
-    return f"{where}{' '.join(str(problem).split())}"
+    words = " ".join(str(problem).split())
+    return f"{where}{next((said for found, said in YAML_WORDS.items() if found in words), words)}"
 
 
 def problems_of(error: ValidationError, model: type[Value]) -> tuple[Problem, ...]:
     """Pydantic's errors as pointers and sentences, with the nearest known name for an unknown field."""
-    problems = []
     details = error.errors(include_url=False)
-    for detail in details[:MAX_PROBLEMS]:
-        location = tuple(detail["loc"])
-        pointer = "".join(f"/{part}" for part in location)
-        if detail["type"] == "extra_forbidden":
-            name = str(location[-1])
-            known = _fields_at(model, location[:-1])
-            problems.append(Problem(pointer, f"unknown field '{name}'{did_you_mean(name, known)}"))
-            continue
-        problems.append(Problem(pointer, detail["msg"].removeprefix("Value error, ") + _found(detail)))
+    problems = [
+        Problem("".join(f"/{part}" for part in detail["loc"]), words_of(detail, model))
+        for detail in details[:MAX_PROBLEMS]
+    ]
     if len(details) > MAX_PROBLEMS:
         problems.append(Problem("", f"and {len(details) - MAX_PROBLEMS} more mistakes; correct these first"))
     return tuple(problems)
-
-
-def _found(detail: ErrorDetails) -> str:
-    """What stood there, and the quotes that a number or a word like ``yes`` needs to stay text in YAML."""
-    found = detail["input"]
-    if not isinstance(found, str | int | float | bool):
-        return ""
-    quotes = "; put it in quotes" if detail["type"] == "string_type" else ""
-    return f" (found {found!r}{quotes})"
-
-
-def _fields_at(model: type[Value], location: tuple[int | str, ...]) -> tuple[str, ...]:
-    current: type[Value] | None = model
-    for part in location:
-        if isinstance(part, int):
-            continue
-        field = current.model_fields.get(part) if current else None
-        current = _model_in(field.annotation) if field else None
-    return tuple(current.model_fields) if current else ()
-
-
-def _model_in(annotation: object) -> type[Value] | None:
-    if isinstance(annotation, type) and issubclass(annotation, Value):
-        return annotation
-    for part in getattr(annotation, "__args__", ()):
-        found = _model_in(part)
-        if found is not None:
-            return found
-    return None

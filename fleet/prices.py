@@ -12,7 +12,8 @@ from pydantic import Field, StringConstraints, field_validator
 
 from fleet.value import Value
 
-Period = Annotated[str, StringConstraints(pattern=r"^\d{4}(-(Q[1-4]|(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?))?$")]
+PERIOD_PATTERN = r"^\d{4}(-(Q[1-4]|(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?))?$"
+Period = Annotated[str, StringConstraints(pattern=PERIOD_PATTERN)]
 """A year, quarter, month or day."""
 
 

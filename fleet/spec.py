@@ -7,7 +7,8 @@ from pydantic import Field, StringConstraints, model_validator
 
 from fleet.value import Value
 
-Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")]
+NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN)]
 """A DNS label: it becomes the name of Kubernetes objects."""
 Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$", max_length=4096)]
 """One line of text: no control characters, so that it means the same in every file and log."""
@@ -21,7 +22,8 @@ LabelValue = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9]([-A-Za-z0-
 """Keys and values as Kubernetes takes them for labels."""
 Positive = Annotated[int, Field(ge=1)]
 Share = Annotated[float, Field(gt=0, le=1)]
-ImageDigest = Annotated[str, StringConstraints(pattern=r"^[^\s@]+@sha256:[0-9a-f]{64}$")]
+IMAGE_PATTERN = r"^[^\s@]+@sha256:[0-9a-f]{64}$"
+ImageDigest = Annotated[str, StringConstraints(pattern=IMAGE_PATTERN)]
 FlagValue = Line | int | float | bool
 
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from fleet.manifest import MAX_MANIFEST_BYTES, ManifestError, Problem, load_yaml, problems_of
+from fleet.manifest import MAX_MANIFEST_BYTES, ManifestError, Problem, load_yaml, problems_of, what_it_is
 from fleet.value import Value
 from sources.errors import SourceError
 
@@ -58,8 +58,7 @@ def mapping_of(text: str, *, source: str) -> dict[str, object]:
     except ManifestError as error:
         raise FileError(source, error.problems) from None
     if not isinstance(document, dict):
-        found = "nothing" if document is None else type(document).__name__
-        raise FileError(source, (Problem("", f"expected a mapping, found {found}"),))
+        raise FileError(source, (Problem("", f"expected a mapping, found {what_it_is(document)}"),))
     return {str(key): value for key, value in document.items()}
 
 

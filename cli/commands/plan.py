@@ -8,7 +8,6 @@ import typer
 from cli import plan_options as asked
 from cli.exits import UsageError
 from cli.output import Format, Output, emit, tell
-from cli.plan_notes import refuse_beside_fleet, with_unused_gpus
 from fleet.hardware import SharingMode, UnknownHardware
 from fleet.plan_wish import PlanWish, WishError
 
@@ -77,6 +76,8 @@ def plan(
     wished = {name: value for name, value in locals().items() if name in PlanWish.__dataclass_fields__}
     own = _own_prices(prices)
     if fleet is not None:
+        from cli.plan_notes import refuse_beside_fleet
+
         refuse_beside_fleet(shell)
         _plan_fleet(model, fleet, own, output)
     else:
@@ -110,14 +111,16 @@ def _speed_wish(purchase: str, own: "tuple[Price, ...]") -> "SpeedWish":
 def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish", output: Format) -> None:
     from cli.model_at_hand import model_at_hand
     from cli.plan_card import show_plan
+    from cli.plan_notes import in_known_capitals, refuse_a_manifest, with_unused_gpus
     from fleet.nearest import did_you_mean
     from fleet.planner import plan as answer_to
     from fleet.spec import EngineName
 
-    engine = str(wished["engine"])
-
     if name is None:
         raise UsageError("give --model a config.json or an id of the catalogue, or --fleet an environment's folder")
+    refuse_a_manifest(name)
+    wished |= in_known_capitals(wished)
+    engine = str(wished["engine"])
     if engine not in list(EngineName):
         known = ", ".join(EngineName)
         raise UsageError(f"--engine is '{engine}'; it is one of {known}{did_you_mean(engine, EngineName)}")

@@ -229,3 +229,32 @@ def test_the_bar_is_always_as_wide_and_shows_every_part_that_is_there(sizes: lis
     drawn = bar(sizes, sum(sizes))
     assert len(drawn) == BAR_WIDTH
     assert drawn.strip() or not any(sizes)
+
+
+@pytest.mark.parametrize("word", ["h100", "H100"])
+def test_a_gpu_is_known_in_any_capitals(word: str) -> None:
+    assert answer("--model", "Qwen/Qwen3-8B", "--gpu", word)["hardware"]["gpu"] == "H100"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--gpu", "A100", "did you mean 'A100-40' or 'A100-80'?"),
+        ("--gpu", "banana", "known: A10"),
+        ("--quantization", "FP9", "it is one of bf16"),
+    ],
+)
+def test_an_unknown_word_gets_a_near_guess_or_the_known_ones(option: str, value: str, said: str) -> None:
+    assert said in str(run("plan", "--model", "Qwen/Qwen3-8B", option, value).exception)
+
+
+def test_tokens_in_thousands_are_asked_back() -> None:
+    result = run("plan", "--model", "Qwen/Qwen3-8B", "--context", "32k")
+    assert result.exit_code == 2
+    assert "32k may be 32000 or 32768" in " ".join(result.output.split())
+
+
+def test_a_manifest_is_not_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "chat.yaml"
+    path.write_text("kind: InferenceDeployment\n")
+    assert "give --model the id under spec.model" in str(run("plan", "--model", str(path)).exception)

@@ -115,7 +115,7 @@ def test_an_unknown_field_names_the_nearest() -> None:
 
 def test_a_version_that_yaml_reads_as_a_number_is_named() -> None:
     message = error_of(WRITTEN.replace("version: 0.33.0", "version: 0.33"))
-    assert "/spec/engine/version: Input should be a valid string (found 0.33; put it in quotes)" in message
+    assert "/spec/engine/version: expected text (found 0.33; put it in quotes)" in message
 
 
 def test_an_alias_is_refused_before_it_can_grow() -> None:
