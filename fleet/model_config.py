@@ -36,7 +36,20 @@ def read_config(text: str | bytes, *, source: str) -> dict[str, object]:
         _refuse(source, "a number has more than 4,300 digits: no figure of a model is that long")
     if not isinstance(value, dict):
         _refuse(source, f"a configuration is a JSON object, this is {_kind(value)}")
+    if _has_half_characters(text, value):
+        _refuse(source, "a text in it holds half a character (a surrogate alone), which no output can show")
     return value
+
+
+def _has_half_characters(text: str | bytes, value: object) -> bool:
+    """Whether a text stands there that can't be written as UTF-8; only escapes make one."""
+    if not (b"\\u" in text if isinstance(text, bytes) else "\\u" in text or not text.isascii()):
+        return False
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _refuse(source: str, message: str) -> NoReturn:

@@ -9,6 +9,9 @@ from functools import cached_property
 _ROOTS = re.compile(r"^(?:(?:model|language_model|text_model|backbone|transformer|decoder|thinker)\.)+")
 LONGEST_EXPRESSION = 500
 MOST_EXPRESSIONS = 1_000
+MOST_GLOBS = 500
+MOST_BEGINNINGS = 10_000
+"""No published checkpoint has more globs, of which by far the most leave only the end open."""
 MOST_STEPS = 300_000
 """Estimated steps that all expressions together may take on one module."""
 STEPS_OF_REPETITION = 50
@@ -54,7 +57,9 @@ class Modules:
         return any(".".join(parts[:end]) in paths for end in range(2, len(parts) + 1))
 
     def _is_matched(self, plain: str, module: str) -> bool:
-        return bool(self._globs and self._globs.match(plain)) or any(one.search(module) for one in self._expressions)
+        if plain.startswith(self._beginnings) or (self._globs and self._globs.match(plain)):
+            return True
+        return any(one.search(module) for one in self._expressions)
 
     @cached_property
     def _names(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
@@ -64,8 +69,17 @@ class Modules:
         return frozenset(dotted - inner), frozenset(names - dotted), frozenset(inner)
 
     @cached_property
+    def _starred(self) -> tuple[str, ...]:
+        return tuple(plain_name(one) for one in self.patterns if "*" in one and not one.startswith("re:"))
+
+    @cached_property
+    def _beginnings(self) -> tuple[str, ...]:
+        """Of globs that only leave the end open, by far the most of all."""
+        return tuple(one[:-1] for one in self._starred if _leaves_the_end_open(one))[:MOST_BEGINNINGS]
+
+    @cached_property
     def _globs(self) -> re.Pattern[str] | None:
-        globs = {plain_name(one) for one in self.patterns if "*" in one and not one.startswith("re:")}
+        globs = [one for one in dict.fromkeys(self._starred) if not _leaves_the_end_open(one)][:MOST_GLOBS]
         joined = "|".join(sorted(_translated(glob) for glob in globs))
         return re.compile(rf"(?:{joined})(?:\..*)?$") if joined else None
 
@@ -80,6 +94,10 @@ def _runs(parts: Sequence[str]) -> Iterator[str]:
     for start in range(len(parts) - 1):
         for end in range(start + 2, len(parts) + 1):
             yield ".".join(parts[start:end])
+
+
+def _leaves_the_end_open(glob: str) -> bool:
+    return glob.find("*") == len(glob) - 1 and "?" not in glob and "[" not in glob
 
 
 def _translated(glob: str) -> str:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from fleet.model import Experts
 from fleet.model_reading.blocks import experts, ffn, linear, vector
-from fleet.model_reading.keys import Lacking
+from fleet.model_reading.keys import Keys, Lacking
+from fleet.model_reading.names import ALIASES
 from fleet.model_reading.text import Text
 from fleet.tensors import Part, Split, Tensor
 
@@ -33,6 +34,8 @@ def mixture_of(text: Text) -> Mixture | None:
     else:
         count = keys.count("num_experts") or 0
     if count <= 1:
+        if value is None and _is_sparse_without_count(keys):
+            raise Lacking(f"{keys.path}num_experts")
         return None
     inner = keys.size_at("moe_intermediate_size", 0)
     if not inner and text.family.experts_take_ffn_size:
@@ -45,6 +48,12 @@ def mixture_of(text: Text) -> Mixture | None:
     if active > count:
         keys.refuse(keys.find("num_experts_per_tok")[0], f"{active} experts per token of {count}")
     return Mixture(count, active, inner, _shared_width(text, inner))
+
+
+def _is_sparse_without_count(keys: Keys) -> bool:
+    """Whether experts are described, but not how many there are; a stated null means none."""
+    stated = any(spelled in keys.values for spelled in ("num_experts", *ALIASES["num_experts"]))
+    return not stated and keys.has("moe_intermediate_size") and keys.has("num_experts_per_tok")
 
 
 def _shared_width(text: Text, inner: int) -> int:

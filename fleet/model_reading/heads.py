@@ -24,6 +24,9 @@ def heads_of(text: Text, layer: int, kind: str) -> Heads:
         raise Lacking(f"{text.keys.path}num_attention_heads", f"layer {layer} has no attention heads")
     given = _first(other, ("num_key_value_heads",), layer) or _kv_heads(text, layer)
     key_dim = _first(other, ("head_dim",), layer) or head_dim(text, queries)
+    if given and queries % given:
+        spelled, _ = text.keys.find("num_key_value_heads")
+        text.keys.refuse(spelled, f"{given} KV heads do not divide {queries} attention heads")
     value_dim = _first(other, ("v_head_dim",), layer) or _value_dim(text, key_dim)
     return Heads(queries, given or queries, key_dim, value_dim)
 

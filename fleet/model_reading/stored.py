@@ -37,6 +37,10 @@ ALGORITHMS = {
 """Names of modelopt's algorithms."""
 
 
+BITS = (2, 3, 4, 8)
+"""Widths of integers that GPTQ and AWQ checkpoints are stored in."""
+
+
 class Unreadable(Exception):
     """A quantisation method that is not known: the key and its value."""
 
@@ -86,6 +90,8 @@ def _by_method(section: Keys, method: str, text: Keys) -> StoredFormat | None:
 
 
 def _grouped(section: Keys, method: str, bits: int, excluded: Modules) -> StoredFormat:
+    if bits not in BITS:
+        raise Unreadable("quantization_config.bits", str(bits))
     size = section.find("group_size")[1]
     size = size if isinstance(size, int) and size > 0 else 0
     name = "awq" if method.startswith("awq") else "gptq"
@@ -104,7 +110,7 @@ def _dynamic(section: Keys, name: str, size: int) -> Iterator[Rule]:
         bits = wish.get("bits") if isinstance(wish, Mapping) else None
         if str(pattern).startswith("-:"):
             yield Rule(modules, PLAIN)
-        elif bits in (2, 3, 4, 8):
+        elif bits in BITS:
             yield Rule(modules, grouped_encoding(name, bits, size, bits))
 
 

@@ -21,9 +21,11 @@ from fleet.model_config import MAX_BYTES, ConfigError, read_config
         (b"\xff\xfe\x00", "not"),
         (b'{"a":' * 200_000, "nested too deeply"),
         ('{"n": ' + "9" * 5000 + "}", "a number has more than 4,300 digits"),
+        (b'{"architectures": ["\\ud800"]}', "half a character"),
+        ('{"\ud800": 1}', "half a character"),
         (b" " * (MAX_BYTES + 1), f"at most {MAX_BYTES:,}"),
     ],
-    ids=["empty", "cut", "list", "number", "null", "bytes", "deep", "digits", "long"],
+    ids=["empty", "cut", "list", "number", "null", "bytes", "deep", "digits", "half", "half key", "long"],
 )
 def test_what_is_no_configuration_is_refused_in_one_sentence(text, said):
     with pytest.raises(ConfigError) as refused:

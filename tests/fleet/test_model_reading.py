@@ -114,6 +114,7 @@ def test_more_layers_need_more_of_everything(layers, more):
     [
         ({"num_attention_heads": -8}, "num_attention_heads: -8 is not a positive whole number"),
         ({"num_attention_heads": 7}, "num_attention_heads: 7 does not divide hidden_size 256"),
+        ({"num_key_value_heads": 3}, "num_key_value_heads: 3 KV heads do not divide 8 attention heads"),
         ({"hidden_size": "big"}, "hidden_size: 'big' is not a positive whole number"),
         ({"hidden_size": True}, "hidden_size: True is not a positive whole number"),
         ({"vocab_size": float("nan")}, "vocab_size: nan is not a positive whole number"),
@@ -133,6 +134,18 @@ def test_an_impossible_value_is_named_with_its_key(changed, said):
     with pytest.raises(ConfigError) as refused:
         read(**changed)
     assert said in str(refused.value)
+
+
+def test_experts_of_which_nothing_says_how_many_make_the_weights_unknown():
+    experts = {"moe_intermediate_size": 64, "num_experts_per_tok": 2}
+    assert weights_bytes_total(read(**experts)).key == "num_experts"
+    assert isinstance(weights_bytes_total(read(**experts, num_experts=None)), int)
+    assert weights_bytes_total(read(**experts, num_experts=4)) > weights_bytes_total(read(**experts, num_experts=2))
+
+
+def test_integers_of_an_impossible_width_are_not_read():
+    stored = {"quant_method": "gptq", "bits": 10**9, "group_size": 128}
+    assert weights_bytes_total(read(quantization_config=stored)).message.endswith("'1000000000' is not known")
 
 
 @pytest.mark.parametrize("listed", ["9" * 5000, "²", "1,,x, 2"])

@@ -76,6 +76,9 @@ def test_vectors_are_never_quantised():
         (["model.language_model.layers.0.self_attn*"], "model.language_model.layers.0.self_attn.q_proj", True),
         (["language_model.model.layers.0.self_attn.q_proj"], "model.language_model.layers.0.self_attn.q_proj", True),
         (["mtp*"], "mtp.layers.0.mlp.up_proj", True),
+        (["layers.1*"], "model.layers.12.mlp.up_proj", True),
+        (["layers.1*"], "model.layers.2.mlp.up_proj", False),
+        (["layers.[12]*"], "model.layers.2.mlp.up_proj", True),
         (["re:.*self_attn.*"], "model.layers.0.self_attn.o_proj", True),
         (["re:.*mlp\\.(gate|up)_proj$"], "model.layers.0.mlp.down_proj", False),
         (["re:(a+)+$", "*a*a*a*a*a*a*a*a*b"], "model.layers.0." + "a" * 60, False),
@@ -96,6 +99,7 @@ def test_expressions_are_used_only_as_far_as_they_take_no_time():
     modules = Modules.of(patterns)
     assert modules.names("model.layers.0.mlp.down_proj")
     assert len(modules._expressions) == 3
+    assert not Modules.of([f"*a{number}*b" for number in range(20_000)]).names("model.layers.0.mlp.down_proj")
 
 
 def stored(config: dict[str, object], module: str, **beside: object) -> Encoding:
