@@ -54,8 +54,12 @@ server = "http://127.0.0.1:8600"
 token = "..."
 ```
 
+Where none of these names a server and exactly one local fleet of yours runs, they talk to that fleet with its
+operator's token.
+
 Commands that need no server say where their facts come from: `--data DIR` (folders of OSV files, searched recursively)
-replaces the bundled snapshot, `--env` names the environment whose policy and files count, `--policy` another policy.
+replaces the bundled snapshot, `--policy` is another policy. The environment whose policy and files count is the folder
+`environments/<env>/` of the manifests; `--env` names it for others.
 """
 PROGRAMS = """
 | program | what it does |
