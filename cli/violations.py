@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from cli.table import paragraph, table
 from fleet.violation import Violation
 
+MANDATORY = "mandatory"
+RESIDUAL = "advisory-residual"
+"""The rule whose violations stand together: a version has many of one kind."""
+TRIAGED = "triaged"
 EACH_RECORD = "each record"
 """Stands in a shared remedy for the advisory that it is about."""
 
@@ -31,6 +35,19 @@ class Stated:
         return cls(rule, severity, where or "/", message, remedy, str(advisory) if advisory else None)
 
     @property
+    def residual_of(self) -> str | None:
+        """What the message says before it names its record, where nobody has triaged the residual yet."""
+        if self.rule != RESIDUAL or self.advisory is None or self.rating is None or TRIAGED in self.message:
+            return None
+        return self.message.partition(self.advisory)[0]
+
+    @property
+    def rating(self) -> str | None:
+        """What stands in brackets behind the record."""
+        rest = self.message.partition(f"{self.advisory} (")[2]
+        return rest.partition(")")[0] or None
+
+    @property
     def subject(self) -> str:
         """What a remedy is said for: the record, else the rule and its place."""
         return self.advisory or f"{self.rule} at {self.where}"
@@ -43,10 +60,9 @@ class Stated:
 
 
 def show_violations(violations: Iterable[Violation | Mapping[str, object]], *, title: str) -> None:
-    """The table of violations, then each remedy once."""
-    stated = [Stated.of(item) for item in violations]
-    rows = [{"rule": x.rule, "severity": x.severity, "where": x.where, "message": x.message} for x in stated]
-    table(rows, title=title)
+    """The table of violations, what refuses first, then each remedy once."""
+    stated = sorted((Stated.of(item) for item in violations), key=lambda item: item.severity != MANDATORY)
+    table(rows_of(stated), title=title)
     if not stated:
         return
     paragraph("what would be right:")
@@ -54,6 +70,27 @@ def show_violations(violations: Iterable[Violation | Mapping[str, object]], *, t
         paragraph(_of_one(way, heads), indent="- ")
         for head, subjects in heads.items():
             paragraph(f"{head}: {', '.join(subjects)}" if head else f"for {', '.join(subjects)}", indent="    ")
+
+
+def rows_of(stated: Sequence[Stated]) -> list[dict[str, object]]:
+    """A row for each violation, but one for all residuals of one kind: those that say the same of their records."""
+    groups: dict[tuple[str, ...], list[Stated]] = {}
+    for number, item in enumerate(stated):
+        head = item.residual_of
+        key = (item.rule, item.severity, item.where, head) if head else (str(number),)
+        groups.setdefault(key, []).append(item)
+    return [
+        {"rule": items[0].rule, "severity": items[0].severity, "where": items[0].where, "message": _together(items)}
+        for items in groups.values()
+    ]
+
+
+def _together(items: Sequence[Stated]) -> str:
+    first = items[0]
+    if len(items) == 1 or first.residual_of is None:
+        return first.message
+    records = ", ".join(f"{item.advisory} ({item.rating})" for item in items)
+    return f"{first.residual_of}{len(items)} records: {records}"
 
 
 def remedies(stated: Sequence[Stated]) -> dict[str, dict[str, list[str]]]:
