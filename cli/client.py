@@ -9,6 +9,7 @@ import httpx2 as httpx
 import typer
 
 from cli.exits import CommandError, Exit, UsageError
+from cli.output import tell
 from cli.pin_hint import pin_hint
 from cli.server_profile import Profile, profile
 
@@ -36,6 +37,7 @@ class Api:
     def __init__(self, target: Profile, transport: httpx.BaseTransport | None = None) -> None:
         headers = {"Authorization": f"Bearer {target.token}"} if target.token else {}
         self._server = target.server
+        self._is_told = True
         try:
             self._http = httpx.Client(
                 base_url=target.server, headers=headers, timeout=TIMEOUT_SECONDS, transport=transport, trust_env=False
@@ -46,7 +48,15 @@ class Api:
     @classmethod
     def connect(cls, server: str | None, token: str | None, name: str | None = None) -> "Api":
         """An API for the options of a command."""
-        return cls(profile(server, token, name))
+        api = cls(profile(server, token, name))
+        api._is_told = False
+        return api
+
+    def tell_target(self) -> None:
+        """Say once on stderr which control plane a command is about to change."""
+        if not self._is_told:
+            self._is_told = True
+            tell(f"control plane: {self._http.base_url.copy_with(userinfo=b'')}".rstrip("/"))
 
     def close(self) -> None:
         """Give the connection back."""
@@ -108,6 +118,8 @@ class Api:
         headers: Mapping[str, str] | None = None,
         body: Document | None = None,
     ) -> httpx.Response:
+        if method != "GET":
+            self.tell_target()
         params = {key: value for key, value in (query or {}).items() if value is not None}
         try:
             with self._http.stream(method, path, params=params, headers=dict(headers or {}), json=body) as response:

@@ -122,6 +122,7 @@ def accept(
     if not proposal:
         raise CommandError(f"{name} has no proposal; nothing to accept", Exit.NOT_FOUND_OR_CONFLICT)
     tell(f"{name}: {proposal.get('reason')}")
+    api.tell_target()
     _confirm(yes, f"Roll {name} to the proposed pin?")
     changed = api.put(member("deployments", name), proposal["manifest"], etag=etag)
     emit(changed, output=output, rows=[_row(changed)], names=[_name(changed)])
@@ -139,6 +140,7 @@ def delete(
     """Drain and remove a deployment."""
     api = Api.connect(server, token, profile)
     _, etag = api.get_with_etag(member("deployments", name))
+    api.tell_target()
     _confirm(yes, f"Drain and remove {name}?")
     api.delete(member("deployments", name), etag=etag, reason=reason)
     tell(f"{name} is being drained and removed")
