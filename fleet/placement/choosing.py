@@ -10,7 +10,7 @@ from fleet.placement.decision import Candidate, Choice, Rejection, Score
 from fleet.placement.engine_walk import Accepted, engines_of, mandatory, review_draft, sentence, turned_away, walk
 from fleet.placement.hardware_search import Found, Option, search_hardware
 from fleet.placement.pinning import completed, pinned
-from fleet.placement.scoring import cheapest_of, engine_scores, operations, option_scores
+from fleet.placement.scoring import Scoring, cheapest_of, engine_scores, operations
 from fleet.placement.suitability import build_refusal, engine_build, hosted_instead, suitability
 from fleet.placement.wording import doubts, nearest_miss, notes_of, outscored
 from fleet.rules import review
@@ -153,12 +153,12 @@ def _contenders(
             scores = (*known, operations(base.build, None))
             found.append(Contender(replace(base, scores=scores), item.spec, item.violations))
             continue
+        scoring = Scoring(base.build, manifest.spec.objectives, cheapest)
         scored: dict[int, tuple[Score, ...]] = {}  # by the estimate, which pools that are alike share
         for option in searched.options:
             parts = scored.get(id(option.estimate))
             if parts is None:
-                of_option = option_scores(option, manifest.spec.objectives, cheapest)
-                parts = scored[id(option.estimate)] = (*known, operations(base.build, option.nodes), *of_option)
+                parts = scored[id(option.estimate)] = (*known, *scoring.of(option))
             candidate = _with_option(base, option, parts)
             found.append(Contender(candidate, item.spec, item.violations, option))
     return sorted(found, key=lambda contender: _rank(contender.candidate))

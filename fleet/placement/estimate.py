@@ -153,10 +153,23 @@ def _is_late(latency: Latency, wished: Objectives) -> bool:
     return any(found is not None and limit is not None and found.low > limit for found, limit in pairs)
 
 
-def unmet(found: Estimate, objectives: Objectives | None, scaling: Scaling) -> Iterator[Reason]:
-    """Objectives that even the favourable end of the estimate misses; what is not known refuses nothing."""
+def unmet(
+    found: Estimate,
+    objectives: Objectives | None,
+    scaling: Scaling,
+    *,
+    is_open: bool = False,
+    generates: bool = True,
+) -> Iterator[Reason]:
+    """Objectives that even the favourable end of the estimate misses.
+
+    Where the hardware is open (``is_open``), an objective that can't be judged rejects as well: what nobody knows is
+    never taken for meeting it. Hardware that a person wrote down is a person's choice, and a note says what is unknown.
+    """
     if objectives is None:
         return
+    if is_open:
+        yield from _unjudged(found, objectives, generates=generates)
     for name, wished, interval in (
         ("tpot", objectives.tpot_p95_seconds, found.latency.tpot),
         ("ttft", objectives.ttft_p95_seconds, found.latency.ttft),
@@ -180,6 +193,24 @@ def unmet(found: Estimate, objectives: Objectives | None, scaling: Scaling) -> I
             f"${cost:,.2f} an hour for {found.replicas} replicas (priced {found.price.as_of}); ${most:,.2f} are allowed"
         )
         yield Reason("objective-cost", message, {"usd_per_hour": cost, "max_cost_per_hour": most})
+
+
+def _unjudged(found: Estimate, objectives: Objectives, *, generates: bool) -> Iterator[Reason]:
+    """Objectives of which nothing is known here; models that generate no text have no latency per token to ask for."""
+    latency = found.latency
+    speed = "; ".join(latency.reasons) or "no figures"
+    for name, wished, known in (
+        ("tpot_p95_seconds", objectives.tpot_p95_seconds, latency.tpot),
+        ("ttft_p95_seconds", objectives.ttft_p95_seconds, latency.ttft),
+        ("requests_per_second", objectives.requests_per_second, found.tokens_per_second),
+    ):
+        if generates and wished is not None and known is None:
+            yield Reason("objective-unknown", f"whether it meets {name} {wished:g} is not known: {speed}")
+    if objectives.max_cost_per_hour is not None and found.price is None:
+        message = (
+            f"whether it costs at most ${objectives.max_cost_per_hour:,.2f} an hour is not known: it has no price; "
+        )
+        yield Reason("objective-unknown", f"{message}give one in prices.yaml")
 
 
 def _replicas(wished: Objectives, output_tokens: int, rate: Interval | None, scaling: Scaling) -> int:

@@ -220,7 +220,9 @@ def _option(search: Search, ground: Ground, place: Place, judged: Judged) -> Opt
 
 def _missed(spec: Spec, option: Option) -> Reason | None:
     """The first objective that it misses, or the pool that has too few nodes for all replicas."""
-    reason = next(unmet(option.estimate, spec.objectives, spec.scaling), None)
+    is_open, generates = spec.hardware is None, option.model.model.is_generative
+    missed = unmet(option.estimate, spec.objectives, spec.scaling, is_open=is_open, generates=generates)
+    reason = next(missed, None)
     pool = option.place.pool
     if reason is not None or pool is None or pool.max_nodes is None:
         return reason

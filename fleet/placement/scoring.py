@@ -1,6 +1,7 @@
 """Scores of candidates: suitability, latency headroom, cost, patch cadence, operations. Weights are data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import pairwise
 from statistics import median
@@ -34,9 +35,30 @@ def operations(build: EngineBuild | None, nodes: int | None) -> Score:
     return _score("operations", 1.0, "starts from the checkpoint as it is, on one node")
 
 
-def option_scores(option: Option, objectives: Objectives | None, cheapest: float | None) -> tuple[Score, ...]:
-    """Headroom against the wished latency, cost against the cheapest candidate, and whether it is the wished model."""
-    return (_latency(option, objectives), _cost(option, cheapest), _quality(option))
+@dataclass(frozen=True, slots=True)
+class Scoring:
+    """Scores of an engine's options. Thousands stand beside each other: what is the same for many is made once."""
+
+    build: EngineBuild | None
+    objectives: Objectives | None
+    cheapest: float | None
+    _known: dict[tuple[str, object], Score] = field(default_factory=dict, repr=False, compare=False)
+
+    def of(self, option: Option) -> tuple[Score, ...]:
+        """Operations, headroom against the wished latency, cost against the cheapest, and the wish for the model."""
+        at_load = option.estimate.at_load  # kept by the option, so that its id stays its own
+        return (
+            self._once("operations", option.nodes, lambda: operations(self.build, option.nodes)),
+            self._once("latency", id(at_load), lambda: _latency(option, self.objectives)),
+            _cost(option, self.cheapest),
+            self._once("quality", option.model.note, lambda: _quality(option)),
+        )
+
+    def _once(self, name: str, key: object, make: Callable[[], Score]) -> Score:
+        found = self._known.get((name, key))
+        if found is None:
+            found = self._known[name, key] = make()
+        return found
 
 
 def cheapest_of(options: Sequence[Option]) -> float | None:
