@@ -54,3 +54,10 @@ def test_hardware_that_is_written_down_is_taken_with_a_note():
     choice = choose(written(hardware=hardware, objectives={"max_cost_per_hour": 100}), FACTS, load())
     assert choice.chosen is not None
     assert any("price" in note for note in choice.notes)
+
+
+def test_requests_longer_than_the_context_are_told_with_both_numbers():
+    objectives = {"input_tokens": 40_000, "output_tokens": 100}
+    choice = choose(written(batch={"max_model_len": 32_768}, objectives=objectives), FACTS, load())
+    assert choice.chosen is None
+    assert any("40100 tokens" in item.reason and "32768" in item.reason for item in choice.rejections)
