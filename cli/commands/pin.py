@@ -10,6 +10,7 @@ from cli.facts_at_hand import DataOption, EnvironmentOfFilesOption, FactsOption,
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, say, tell
 from cli.placement_card import show_choice
+from cli.table import paragraph
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest
 from fleet.placement import Choice, choose
@@ -117,4 +118,4 @@ def _show(
         show_choice(manifest.name, choice)
     for problem in filter(None, problems):
         say(f"stale: {problem}")
-    say(where_from(known))
+    paragraph(where_from(known))

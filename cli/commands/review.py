@@ -11,6 +11,7 @@ from cli.facts_at_hand import DataOption, EnvironmentOfFilesOption, FactsOption,
 from cli.manifests import read_manifest
 from cli.output import Format, Output, emit, say
 from cli.pin_hint import pin_hint
+from cli.table import paragraph
 from cli.violations import show_violations
 from fleet.manifest import AnyManifest, PinnedManifest
 from fleet.rules import review as review_manifest
@@ -39,7 +40,7 @@ def review(
     if output is Format.TABLE:
         _show(reviewed)
         say(f"{len(refused)} of {len(reviewed)} refused")
-        say(where_from(known))
+        paragraph(where_from(known))
     else:
         origin = {
             "digest": known.digest,
