@@ -102,11 +102,11 @@ def test_a_configuration_before_the_catalogues_own_changes_what_fits(world):
 @pytest.mark.parametrize(
     ("body", "pointer", "words"),
     [
-        ({}, "/manifest", "required"),
-        ({"manifest": []}, "/manifest", "dictionary"),
-        ({"manifest": {}}, "/manifest/metadata", "required"),
+        ({}, "/manifest", "missing"),
+        ({"manifest": []}, "/manifest", "mapping"),
+        ({"manifest": {}}, "/manifest/metadata", "missing"),
         ({"manifest": written(), "config": {}}, "/config", "unknown field"),
-        ({"manifest": written(), "model_config": []}, "/model_config", "dictionary"),
+        ({"manifest": written(), "model_config": []}, "/model_config", "mapping"),
         ({"manifest": written(), "model_config": {**CONFIG, "hidden_size": -1}}, "/model_config/hidden_size", "-1"),
         ({"manifest": written(enginee={})}, "/manifest/spec/enginee", "did you mean 'engine'"),
         (
