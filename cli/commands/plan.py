@@ -76,10 +76,7 @@ def plan(
     wished = {name: value for name, value in locals().items() if name in PlanWish.__dataclass_fields__}
     own = _own_prices(prices)
     if fleet is not None:
-        from cli.plan_notes import refuse_beside_fleet
-
-        refuse_beside_fleet(shell)
-        _plan_fleet(model, fleet, own, output)
+        _plan_fleet(shell, model, fleet, own, output)
     else:
         _plan_model(model, wished | {"context_tokens": context}, _speed_wish(purchase, own), output)
 
@@ -142,9 +139,12 @@ def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish",
         emit(answer.to_document(), output=output, names=[str(answer.plan)])
 
 
-def _plan_fleet(model: str | None, folder: Path, own: "tuple[Price, ...]", output: Format) -> None:
+def _plan_fleet(
+    shell: typer.Context, model: str | None, folder: Path, own: "tuple[Price, ...]", output: Format
+) -> None:
     from cli.fleet_at_hand import environment_at_hand
     from cli.fleet_card import show_fleet
+    from cli.plan_notes import refuse_beside_fleet
     from engines.catalogue import load
     from fleet.fleet_plan import plan_fleet
     from fleet.placement.fleet_wishes import deployment_of
@@ -152,6 +152,7 @@ def _plan_fleet(model: str | None, folder: Path, own: "tuple[Price, ...]", outpu
 
     if model is not None:
         raise UsageError("--fleet plans the manifests of an environment; leave --model out")
+    refuse_beside_fleet(shell)
     catalogue = load()
     found = environment_at_hand(folder, catalogue.digest, own)
     facts = found.facts
