@@ -6,6 +6,7 @@ from one run to the next: the facts are new, and what the package remembers is f
 """
 
 import argparse
+import gc
 import itertools
 import json
 import resource
@@ -18,6 +19,7 @@ from typing import Any
 
 from plan import forget
 
+from cli.main import GARBAGE_THRESHOLD
 from engines.catalogue import Catalogue, load
 from fleet.facts import Facts
 from fleet.hardware import gpu, instance_types
@@ -62,6 +64,9 @@ def main() -> int:
     kinds = {(pool.instance_type, pool.purchase, pool.mig_profile) for pool in pools}
     print(f"environment          {len(pools)} pools of {len(kinds)} kinds; {1 + len(ALTERNATIVES)} models")
     missed = []
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(GARBAGE_THRESHOLD)  # as the command and the control plane search for garbage
     for name, objectives in WORKLOADS.items():
         manifest, taken, choice = manifest_of(name.split(",")[0], objectives), [], None
         for _ in range(runs):
