@@ -30,11 +30,18 @@ def ground_of(model: Model, wish: PlanWish, prices: PriceTable) -> Ground:
     """The hardware of a wish; raises `UnknownHardware`, or `WishError` where its parts contradict."""
     found = _cheapest(model, wish, prices) if wish.instance is None and wish.gpu is None else known_ground(wish)
     if wish.mig_profile is not None:
-        try:
-            profile_of(found.gpu, wish.mig_profile)
-        except LayoutError as error:
-            raise WishError(f"mig_profile is '{wish.mig_profile}'; {error}") from None
+        _check_profile(found.gpu, wish.mig_profile)
     return found
+
+
+def _check_profile(gpu: GpuModel, name: str) -> None:
+    """A slice of another GPU is a plan that can't be, and an answer; a name that no GPU has can't be read."""
+    if any(item.name == name for other in hardware.gpu_models().values() for item in other.mig_profiles):
+        return
+    try:
+        profile_of(gpu, name)
+    except LayoutError as error:
+        raise WishError(f"mig_profile is '{name}'; {error}") from None
 
 
 def known_ground(wish: PlanWish) -> Ground:

@@ -11,6 +11,7 @@ from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import ModelFigures
 from fleet.plan_wish import PlanWish, Reason
+from fleet.sharing import LayoutError, profile_of
 
 Fits = Literal["yes", "no", "unknown"]
 
@@ -73,7 +74,19 @@ def _forbidden(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: P
     return (
         *arithmetic(figures, plan, gpu, wish.engine, wish.engine_version, sharing),
         *context_length(figures.model, wish.context_of(figures.model)),
+        *_missing_slice(gpu, wish),
     )
+
+
+def _missing_slice(gpu: GpuModel, wish: PlanWish) -> tuple[Reason, ...]:
+    """Why the GPU can't be cut like this."""
+    if wish.mig_profile is None:
+        return ()
+    try:
+        profile_of(gpu, wish.mig_profile)
+    except LayoutError as error:
+        return (Reason("mig", str(error), {"gpu": gpu.name, "mig_profile": wish.mig_profile}),)
+    return ()
 
 
 def memory_reasons(

@@ -178,12 +178,19 @@ def test_a_slice_is_a_slice_whatever_sharing_says():
     assert (two.fits, [reason.rule for reason in two.reasons]) == ("no", ["mig"])
 
 
-@pytest.mark.parametrize(("gpu", "profile", "said"), [("H100", "9g", "3g.40gb"), ("L4", "1g.10gb", "L4 has no MIG")])
-def test_a_slice_that_the_gpu_does_not_have_is_no_wish(gpu, profile, said):
+def test_a_slice_that_no_gpu_has_can_not_be_read():
     with pytest.raises(WishError) as refused:
-        plan(model_named("Qwen/Qwen3-0.6B"), PlanWish(gpu=gpu, mig_profile=profile))
-    assert str(refused.value).startswith(f"mig_profile is '{profile}'")
-    assert said in str(refused.value)
+        plan(model_named("Qwen/Qwen3-0.6B"), PlanWish(gpu="H100", mig_profile="9g"))
+    assert str(refused.value).startswith("mig_profile is '9g'")
+    assert "3g.40gb" in str(refused.value)
+
+
+@pytest.mark.parametrize(("gpu", "profile"), [("L4", "1g.10gb"), ("H100", "1g.18gb")])
+def test_a_slice_of_another_gpu_is_a_plan_that_can_not_be(gpu, profile):
+    answer = plan(model_named("Qwen/Qwen3-0.6B"), PlanWish(gpu=gpu, mig_profile=profile))
+    assert answer.fits == "no"
+    assert "mig" in [reason.rule for reason in answer.reasons]
+    assert gpu in next(reason.message for reason in answer.reasons if reason.rule == "mig")
 
 
 @pytest.mark.parametrize("wish", [{"gpus": 10**9}, {"pipeline": 10**9}, {"tensor": 10**9, "data": 10**9}])
