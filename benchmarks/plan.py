@@ -19,7 +19,7 @@ from pathlib import Path
 
 from processes import Run, run
 
-from fleet import model_catalogue, plan_figures
+from fleet import model_catalogue
 from fleet.model import Model
 from fleet.model_config import read_config
 from fleet.model_reading import read_model
@@ -99,7 +99,6 @@ def forget() -> None:
     """Empty what the package's functions remember."""
     for remembered in _remembering():
         remembered.cache_clear()
-    plan_figures._FIGURES.clear()
 
 
 @functools.cache

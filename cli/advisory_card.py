@@ -5,7 +5,7 @@ from itertools import groupby
 
 from fleet.advisory import Advisory, AffectedPackage, AffectedRange, Record
 from fleet.facts import AdvisoryData
-from fleet.matching import Result, match
+from fleet.matching import Result, Subject
 from fleet.nearest import nearest
 from fleet.severity import Severity, highest
 
@@ -71,7 +71,8 @@ def _results(advisory: Advisory, package: str, data: AdvisoryData) -> list[tuple
     published = data.published_versions(package)
     if published is None:
         return None
-    return [(str(v), match(advisory, package, v, str(v)).result) for v in published.ascending]
+    subject = Subject.of(advisory, package)
+    return [(str(v), subject.match(v, str(v)).result) for v in published.ascending]
 
 
 def source_rows(advisory: Advisory) -> list[Row]:

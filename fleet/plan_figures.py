@@ -14,7 +14,6 @@ from fleet.tensors import Part, Split, Tensor
 from fleet.weights import bytes_by_part, encoding_of, weights_bytes_of_rank
 
 Figure = TypeVar("Figure")
-REMEMBERED_MODELS = 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -151,18 +150,13 @@ class ModelFigures:
         return share * (padded - width) // width if width else 0
 
 
-_FIGURES: dict[tuple[int, str | None, str], ModelFigures] = {}
-
-
 def figures_of(model: Model, quantization: str | None, kv_dtype: str) -> ModelFigures:
-    """The figures of a model, remembered for the last models that were asked about."""
-    key = (id(model), quantization, kv_dtype)
-    found = _FIGURES.get(key)
-    if found is None or found.model is not model:
-        if len(_FIGURES) >= REMEMBERED_MODELS:
-            _FIGURES.pop(next(iter(_FIGURES)))
-        found = _FIGURES[key] = ModelFigures(model, quantization, kv_dtype)
-    return found
+    """The figures of a model, remembered with it."""
+    key = ("plan figures", quantization, kv_dtype)
+    known = model.remembered.get(key)
+    if not isinstance(known, ModelFigures):
+        known = model.remembered[key] = ModelFigures(model, quantization, kv_dtype)
+    return known
 
 
 def _remembered(memory: dict[tuple[int, ...], Figure], key: tuple[int, ...], work: Callable[[], Figure]) -> Figure:

@@ -61,11 +61,6 @@ def engine_limits(figures: ModelFigures, plan: ParallelPlan, engine: str, versio
         yield Reason("engine-limit", message, {"engine": engine, "data": plan.data})
 
 
-def supports(engine: str, kind: str) -> bool:
-    """Whether an engine has pipeline, context, data or expert parallelism."""
-    return bool(getattr(ENGINES.get(engine, TENSOR_ONLY), kind))
-
-
 def _missing_kinds(plan: ParallelPlan, engine: str, known: EngineParallelism) -> Iterator[Reason]:
     sizes = (
         ("pipeline", plan.pipeline, known.pipeline),
