@@ -4,6 +4,7 @@ Each process has a record with its pid and start time. A control plane that star
 the engines that still live; it sends a signal only where pid and start time match.
 """
 
+import contextlib
 import os
 import secrets
 import signal
@@ -26,6 +27,9 @@ MARK = "ENGINEHOUSE_REPLICA"
 LOST_AFTER_FAILURES = 3
 """A living engine that fails this many health checks in a row gets no more requests until it answers again."""
 _LOG_TAIL_BYTES = 400
+
+REAP_SECONDS = 1.0
+"""For the last threads of a process that is gone: milliseconds in practice."""
 
 
 @dataclass(slots=True)
@@ -129,7 +133,11 @@ class Processes:
                 _send(pid, signal.SIGKILL)
         self._remove(replica_id)
         self._known.pop(replica_id, None)
-        self._children.pop(replica_id, None)
+        child = self._children.pop(replica_id, None)
+        if child is not None:
+            # A killed process counts as gone while its other threads still end; only then can its remains be taken.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(REAP_SECONDS)
         self._health.pop(replica_id, None)
 
     def close(self) -> None:
