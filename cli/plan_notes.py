@@ -10,8 +10,8 @@ from cli.exits import UsageError
 from fleet.hardware import gpu_models, instance_types
 from fleet.nearest import spelled
 from fleet.plan_answer import PlanAnswer
-from fleet.plan_wish import ENCODINGS_ASKED, KV_DTYPES, gpus_in_words
-from fleet.spec import EngineName
+from fleet.plan_wish import gpus_in_words
+from fleet.spec import KV_CACHE_DTYPES, QUANTIZATIONS, EngineName
 
 OF_A_FLEET = frozenset({"fleet", "model", "prices", "output"})
 """Options that ``--fleet`` takes, or that its caller judges."""
@@ -68,7 +68,7 @@ def in_known_capitals(wished: Mapping[str, object]) -> dict[str, object]:
         "gpu": gpu_models(),
         "instance": instance_types(),
         "engine": EngineName,
-        "quantization": ENCODINGS_ASKED,
-        "kv_dtype": KV_DTYPES,
+        "quantization": QUANTIZATIONS,
+        "kv_dtype": KV_CACHE_DTYPES,
     }
     return {name: spelled(value, names) for name, names in known.items() if isinstance(value := wished.get(name), str)}

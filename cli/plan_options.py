@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from cli import completion
-from fleet.hardware import SharingMode
+from fleet.hardware import SharingMode, gpu_models
+from fleet.spec import KV_CACHE_DTYPES, PURCHASES, QUANTIZATIONS, EngineName
 
 _LOAD, _HARDWARE, _SPLIT, _ENGINE = "Load", "Hardware", "Exactly this plan", "Engine"
 
@@ -71,7 +72,7 @@ Gpu = Annotated[
     str | None,
     typer.Option(
         "--gpu",
-        help="L4, A10G, L40S, A100-40, A100-80, H100, H200, B200, B300; without it the cheapest that fits.",
+        help=f"{', '.join(gpu_models())}; without it the cheapest that fits.",
         autocompletion=completion.gpus,
         rich_help_panel=_HARDWARE,
     ),
@@ -104,7 +105,7 @@ MigProfile = Annotated[
 ]
 Purchase = Annotated[
     str,
-    typer.Option("--purchase", help="How it is bought: on-demand, spot, capacity-block.", rich_help_panel=_HARDWARE),
+    typer.Option("--purchase", help=f"How it is bought: {', '.join(PURCHASES)}.", rich_help_panel=_HARDWARE),
 ]
 Prices = Annotated[
     Path | None,
@@ -140,7 +141,7 @@ ContextParallel = Annotated[
 Engine = Annotated[
     str,
     typer.Option(
-        "--engine", help="vllm, sglang, tensorrt-llm.", autocompletion=completion.engines, rich_help_panel=_ENGINE
+        "--engine", help=f"{', '.join(EngineName)}.", autocompletion=completion.engines, rich_help_panel=_ENGINE
     ),
 ]
 EngineVersion = Annotated[
@@ -155,12 +156,13 @@ Quantization = Annotated[
     str | None,
     typer.Option(
         "--quantization",
-        help="bf16, fp8, nvfp4, mxfp4, int4, awq, gptq, int8; else as stored.",
+        help=f"{', '.join(QUANTIZATIONS)}; else as stored.",
         rich_help_panel=_ENGINE,
     ),
 ]
 KvDtype = Annotated[
-    str, typer.Option("--kv-dtype", help="Type of the KV cache: auto, bf16, fp8.", rich_help_panel=_ENGINE)
+    str,
+    typer.Option("--kv-dtype", help=f"Type of the KV cache: {', '.join(KV_CACHE_DTYPES)}.", rich_help_panel=_ENGINE),
 ]
 MaxNumSeqs = Annotated[
     int | None,

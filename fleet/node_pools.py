@@ -2,17 +2,15 @@
 
 from datetime import date
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from fleet.gpu_share import GpuShare
 from fleet.hardware import GpuModel, InstanceType, UnknownHardware, gpu, instance, instance_types
 from fleet.sharing import LayoutError, SharingWay, profile_of, ways_of
-from fleet.spec import Line, Name
+from fleet.spec import Line, Name, Purchase
 from fleet.value import Value
-
-Purchase = Literal["on-demand", "spot", "capacity-block"]
 
 
 class NodePool(Value):

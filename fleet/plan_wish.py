@@ -1,17 +1,17 @@
 """What a person asks of the planner, and what the planner says against it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 
 from fleet.hardware import SharingMode
 from fleet.model import Model
 from fleet.nearest import did_you_mean
 from fleet.parallel_plan import ParallelPlan
+from fleet.spec import KV_CACHE_DTYPES, QUANTIZATIONS
+from fleet.versions import parse_version
 
 DEFAULT_CONTEXT_TOKENS = 8192
 """Taken when no context is asked for, or the model's own where that is shorter."""
-ENCODINGS_ASKED = ("bf16", "fp8", "nvfp4", "mxfp4", "int4", "awq", "gptq", "int8")
-KV_DTYPES = ("auto", "bf16", "fp8")
 EvidenceValue = int | float | str
 
 
@@ -86,11 +86,33 @@ class PlanWish:
     closed_paths: frozenset[str] = frozenset()
     """Code paths that advisories close for this engine and version."""
 
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            _check(item.name, getattr(self, item.name))
-        _check_word("quantization", self.quantization, ENCODINGS_ASKED)
-        _check_word("kv_dtype", self.kv_dtype, KV_DTYPES)
+    def check(self) -> None:
+        """Raise `WishError` for a value that can't be read, or for two that contradict each other.
+
+        Asked once where a wish comes in; a placement makes thousands of wishes from values that were read already.
+        """
+        for name in _COUNTS:
+            _check_count(name, getattr(self, name))
+        share, version = self.gpu_memory_utilization, self.engine_version
+        if share is not None and not 0 < share <= 1:
+            raise WishError(f"gpu_memory_utilization is {share}; it is a share above 0 and up to 1")
+        if version is not None and parse_version(version) is None:
+            raise WishError(f"engine_version is '{version}'; it is a release number, such as 0.33.0")
+        _check_word("quantization", self.quantization, QUANTIZATIONS)
+        _check_word("kv_dtype", self.kv_dtype, KV_CACHE_DTYPES)
+        self._check_lengths()
+
+    def _check_lengths(self) -> None:
+        """A context holds the prompt and the answer."""
+        parts = {"input_tokens": self.input_tokens, "output_tokens": self.output_tokens}
+        given = {name: tokens for name, tokens in parts.items() if tokens is not None}
+        if self.context_tokens is None or sum(given.values()) <= self.context_tokens:
+            return
+        asked = " + ".join(f"{name} {tokens}" for name, tokens in given.items())
+        raise WishError(
+            f"context_tokens is {self.context_tokens}, less than {asked}; a context holds input and output together: "
+            f"give at least {sum(given.values())}, or leave it out"
+        )
 
     @property
     def is_explicit(self) -> bool:
@@ -129,14 +151,25 @@ def _check_word(name: str, value: str | None, known: tuple[str, ...]) -> None:
         raise WishError(f"{name} is '{value}'; it is one of {', '.join(known)}{did_you_mean(value, known)}")
 
 
-_ZERO_ALLOWED = frozenset({"expert", "output_tokens", "input_tokens", "encoder_cache_tokens"})
+_COUNTS = {
+    "gpus": 1,
+    "context_tokens": 1,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "concurrency": 1,
+    "tensor": 1,
+    "pipeline": 1,
+    "expert": 0,
+    "data": 1,
+    "context_parallel": 1,
+    "max_num_seqs": 1,
+    "max_num_batched_tokens": 1,
+    "encoder_cache_tokens": 0,
+    "working_set_tokens": 1,
+}
+"""Whole numbers, and the least that each can be."""
 
 
-def _check(name: str, value: object) -> None:
-    if name == "gpu_memory_utilization" and isinstance(value, int | float) and not 0 < value <= 1:
-        raise WishError(f"gpu_memory_utilization is {value}; it is a share above 0 and up to 1")
-    if isinstance(value, bool) or not isinstance(value, int):
-        return
-    least = 0 if name in _ZERO_ALLOWED else 1
-    if value < least and name != "gpu_memory_utilization":
-        raise WishError(f"{name} is {value}; it is a whole number from {least} up")
+def _check_count(name: str, value: int | None) -> None:
+    if value is not None and value < _COUNTS[name]:
+        raise WishError(f"{name} is {value}; it is a whole number from {_COUNTS[name]} up")

@@ -33,6 +33,7 @@ MAX_ALTERNATIVES = 8
 
 def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> PlanAnswer:
     """The answer to a wish; raises `WishError` or `fleet.hardware.UnknownHardware` for one that can't be read."""
+    wish.check()
     speed = speed or SpeedWish()
     ground = ground_of(model, wish, speed.prices or bundled())
     gpu, field, wish = ground.gpu, ground.field, ground.wish
@@ -68,6 +69,7 @@ def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> Pla
 
 def smallest_gpus(model: Model, wish: PlanWish) -> int | None:
     """The fewest of the offered GPUs on which some plan fits; ``None`` when none does or a figure is missing."""
+    wish.check()
     ground = ground_of(model, wish, bundled())
     figures = figures_of(model, wish.quantization, wish.kv_dtype)
     found = smallest(figures, ground.gpu, ground.wish, ground.field)

@@ -1,7 +1,7 @@
 """What a manifest says: the workload, the four pins (model, engine, batch, hardware) and the wishes around them."""
 
 from enum import StrEnum
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, StringConstraints, model_validator
 
@@ -60,7 +60,12 @@ class HostedName(StrEnum):
 
 
 Quantization = Literal["bf16", "fp8", "nvfp4", "mxfp4", "int4", "awq", "gptq", "int8"]
+KvCacheDtype = Literal["auto", "bf16", "fp8"]
+Purchase = Literal["on-demand", "spot", "capacity-block"]
 Modality = Literal["text", "image", "video", "audio"]
+QUANTIZATIONS: tuple[str, ...] = get_args(Quantization)
+KV_CACHE_DTYPES: tuple[str, ...] = get_args(KvCacheDtype)
+PURCHASES: tuple[str, ...] = get_args(Purchase)
 
 
 class Quality(Value):
@@ -121,7 +126,7 @@ class Batch(Value):
     max_model_len: Positive
     max_num_seqs: Positive = 128
     max_num_batched_tokens: Positive = 8192
-    kv_cache_dtype: Literal["auto", "bf16", "fp8"] = "auto"
+    kv_cache_dtype: KvCacheDtype = "auto"
     enable_prefix_caching: bool = True
 
 
@@ -131,7 +136,7 @@ class Hardware(Value):
     instance_type: Line
     gpus: Positive
     sharing: Literal["exclusive", "mig", "mps", "time-slicing"] = "exclusive"
-    purchase: Literal["on-demand", "spot", "capacity-block"] = "on-demand"
+    purchase: Purchase = "on-demand"
     memory_share: Share | None = None
     """Of the memory of each GPU or slice that a replica takes; ``None`` = the engine's own default.
 

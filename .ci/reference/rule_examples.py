@@ -109,6 +109,7 @@ def _examples() -> Mapping[str, Example]:
         "sharing-possible": Example(spec=_l4(sharing="mig")),
         "purchase-possible": Example(spec=_l4(purchase="capacity-block")),
         "plan-fits": Example(spec={"model": {"id": "Qwen/Qwen3-32B", "revision": "0" * 40}} | _l4()),
+        "requests-fit-context": Example(spec={"objectives": {"input_tokens": 40_000, "output_tokens": 1000}}),
         "hosted-known": Example(spec=_hosted("groq-key"), has_no_hosts=True),
         "hosted-key-by-reference": Example(spec=_hosted("gsk_" + "0" * 16)),
         "canary-other-engine": Example(spec={"canary": {"engine": {"name": "vllm"}}}),

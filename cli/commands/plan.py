@@ -10,6 +10,7 @@ from cli.exits import UsageError
 from cli.output import Format, Output, emit, tell
 from fleet.hardware import SharingMode, UnknownHardware
 from fleet.plan_wish import PlanWish, WishError
+from fleet.spec import PURCHASES, EngineName
 
 if TYPE_CHECKING:
     from fleet.plan_speed import SpeedWish
@@ -34,6 +35,7 @@ OPTIONS = {
         "max_num_seqs",
         "max_num_batched_tokens",
         "mig_profile",
+        "engine_version",
         "gpu_memory_utilization",
     )
 }
@@ -94,14 +96,13 @@ def _own_prices(path: Path | None) -> "tuple[Price, ...]":
 
 
 def _speed_wish(purchase: str, own: "tuple[Price, ...]") -> "SpeedWish":
-    from fleet.hardware import instance_types
     from fleet.nearest import did_you_mean
     from fleet.plan_speed import SpeedWish
     from fleet.prices import with_own
 
-    sold = tuple(dict.fromkeys(name for shape in instance_types().values() for name in shape.purchase_classes))
-    if purchase not in sold:
-        raise UsageError(f"--purchase is '{purchase}'; it is one of {', '.join(sold)}{did_you_mean(purchase, sold)}")
+    if purchase not in PURCHASES:
+        known = ", ".join(PURCHASES)
+        raise UsageError(f"--purchase is '{purchase}'; it is one of {known}{did_you_mean(purchase, PURCHASES)}")
     return SpeedWish(prices=with_own(own), purchase=purchase)
 
 
@@ -111,7 +112,6 @@ def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish",
     from cli.plan_notes import in_known_capitals, refuse_a_manifest, with_unused_gpus
     from fleet.nearest import did_you_mean
     from fleet.planner import plan as answer_to
-    from fleet.spec import EngineName
 
     if name is None:
         raise UsageError("give --model a config.json or an id of the catalogue, or --fleet an environment's folder")
@@ -127,8 +127,7 @@ def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish",
     try:
         answer = answer_to(found.model, PlanWish(**wished), speed=speed)  # type: ignore[arg-type]
     except WishError as error:
-        name, _, rest = str(error).partition(" ")
-        raise UsageError(f"{OPTIONS.get(name, name)} {rest}") from None
+        raise UsageError(_in_options(str(error))) from None
     except UnknownHardware as error:
         raise UsageError(str(error)) from None
     answer = with_unused_gpus(answer, wished["gpus"])
@@ -137,6 +136,14 @@ def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish",
         tell(f"model from {found.origin}")
     else:
         emit(answer.to_document(), output=output, names=[str(answer.plan)])
+
+
+def _in_options(message: str) -> str:
+    """The planner's message with its words for wishes as options; one without an underscore only as the first word."""
+    name, _, rest = message.partition(" ")
+    for wish, option in OPTIONS.items():
+        rest = rest.replace(wish, option) if "_" in wish else rest
+    return f"{OPTIONS.get(name, name)} {rest}"
 
 
 def _plan_fleet(

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from fleet.hardware import BYTES_PER_GIB, SharingMode, gpu, instance_types
 from fleet.known_models import Known, known_model
@@ -13,7 +12,7 @@ from fleet.plan_judgement import judge
 from fleet.plan_wish import PlanWish, Reason
 from fleet.rules.case import Case, Release
 from fleet.rules.hardware import placed
-from fleet.spec import Batch, Hardware, Parallelism, Pool, Spec
+from fleet.spec import Batch, Hardware, KvCacheDtype, Parallelism, Pool, Spec
 from fleet.violation import Enforcement, Violation
 
 PLAN_FITS = "plan-fits"
@@ -29,7 +28,7 @@ class _Load:
     max_model_len: int
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
-    kv_cache_dtype: Literal["auto", "bf16", "fp8"]
+    kv_cache_dtype: KvCacheDtype
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,12 +171,33 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path):
         ("--gpu-memory-utilization", "1.5"),
         ("--instance", "g6.xlarge", "--gpu", "H100"),
         ("--engine", "vlm"),
+        ("--engine-version", "banana"),
     ],
 )
 def test_a_wish_that_can_not_be_read_is_a_usage_error_with_the_value(arguments: tuple[str, ...]):
     result = run("plan", "--model", "Qwen/Qwen3-8B", *arguments)
     assert result.exception.code == 2
     assert arguments[-1] in str(result.exception) or arguments[1] in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--input-tokens", "100"), "--context is 10, less than --input-tokens 100;"),
+        (("--output-tokens", "11"), "--context is 10, less than --output-tokens 11;"),
+        (("--input-tokens", "8", "--output-tokens", "3"), "less than --input-tokens 8 + --output-tokens 3;"),
+    ],
+)
+def test_a_context_shorter_than_the_request_is_a_usage_error_with_what_would_be_right(arguments, said):
+    result = run("plan", "--model", "Qwen/Qwen3-8B", "--context", "10", *arguments)
+    assert result.exception.code == 2
+    assert said in str(result.exception)
+    assert "give at least 1" in str(result.exception)
+
+
+def test_a_version_that_nobody_measured_takes_the_nearest_and_says_so():
+    found = answer("--model", "Qwen/Qwen3-8B", "--gpu", "H100", "--engine-version", "9.9.9")
+    assert any("9.9.9 was not measured" in note for note in found["notes"])
 
 
 def test_without_a_model_it_says_what_to_give():

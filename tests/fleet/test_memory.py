@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet import hardware
@@ -17,7 +17,7 @@ from fleet.model_catalogue import find
 from fleet.model_reading import read_model
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import figures_of
-from fleet.plan_wish import LoraWish, PlanWish, WishError
+from fleet.plan_wish import LoraWish, PlanWish
 from fleet.planner import plan
 
 DATA = Path(__file__).parents[1] / "data" / "placements"
@@ -100,9 +100,10 @@ def test_an_fp8_cache_never_holds_fewer_sequences(model, item, wish):
 @given(model=MODELS, wish=WISHES, shares=st.lists(st.floats(min_value=0.05, max_value=0.6), max_size=3))
 def test_engines_on_one_gpu_never_add_up_to_more_than_the_gpu(model, wish, shares):
     gpu = hardware.gpu("B300")
-    memory = memory_of(model, ParallelPlan(), gpu, dataclasses.replace(wish, neighbours=tuple(shares)))
-    assume(memory.fits and wish.engine == "vllm")
-    assert memory.settings.utilization + sum(shares) < 1
+    beside = dataclasses.replace(wish, engine="vllm", neighbours=tuple(shares))
+    memory = memory_of(model, ParallelPlan(), gpu, beside)
+    if memory.fits:
+        assert memory.settings.utilization + sum(shares) < 1
 
 
 @given(adapters=st.integers(min_value=1, max_value=64), rank=st.sampled_from((8, 16, 64)))
@@ -149,15 +150,6 @@ def test_no_slice_of_a_gpu_holds_more_than_its_share():
     assert gpu.slice_bytes("3g.40gb") == gpu.memory_bytes // 2
     assert gpu.slice_bytes("5g.60gb") is None
     assert hardware.gpu("L4").slice_bytes("1g.10gb") is None
-
-
-@pytest.mark.parametrize(
-    ("key", "value"),
-    [("concurrency", 0), ("gpus", -1), ("max_num_seqs", 0), ("gpu_memory_utilization", 1.2), ("tensor", 0)],
-)
-def test_a_wish_below_the_possible_is_refused_with_key_and_value(key, value):
-    with pytest.raises(WishError, match=f"{key} is {value}"):
-        PlanWish(**{key: value})
 
 
 def test_measured_start_ups_come_out_within_one_gibibyte(capsys):
