@@ -3,8 +3,9 @@
 from enum import StrEnum
 from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, field_validator, model_validator
 
+from fleet.alternatives import listed_wrongly
 from fleet.value import Value
 
 NAME_PATTERN = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
@@ -94,6 +95,16 @@ class Model(Value):
     quantization: Quantization | None = None
     """``None`` = as the checkpoint is."""
     alternatives: tuple[AlternativeModel, ...] = ()
+
+    @field_validator("alternatives")
+    @classmethod
+    def _others(cls, listed: tuple[AlternativeModel, ...], info: ValidationInfo) -> tuple[AlternativeModel, ...]:
+        """Each is another checkpoint than the model and those before it."""
+        own = (info.data.get("id", ""), info.data.get("revision"))
+        wrong = list(listed_wrongly(own, [(item.id, item.revision) for item in listed]))
+        if wrong:
+            raise ValidationError.from_exception_data(cls.__name__, wrong)
+        return listed
 
 
 class EngineChoice(Value):

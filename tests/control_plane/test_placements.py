@@ -99,6 +99,10 @@ def test_a_configuration_before_the_catalogues_own_changes_what_fits(world):
     assert place(world, written()).json()["choice"] == small
 
 
+def smaller(name: str) -> dict[str, str]:
+    return {"id": f"invented/{name}", "kind": "smaller"}
+
+
 @pytest.mark.parametrize(
     ("body", "pointer", "words"),
     [
@@ -110,9 +114,14 @@ def test_a_configuration_before_the_catalogues_own_changes_what_fits(world):
         ({"manifest": written(), "model_config": {**CONFIG, "hidden_size": -1}}, "/model_config/hidden_size", "-1"),
         ({"manifest": written(enginee={})}, "/manifest/spec/enginee", "did you mean 'engine'"),
         (
-            {"manifest": written({"alternatives": [{"id": "a/b", "kind": "smaller"}] * (MAX_ALTERNATIVES + 1)})},
+            {"manifest": written({"alternatives": [smaller(str(number)) for number in range(MAX_ALTERNATIVES + 1)]})},
             "/manifest/spec/model/alternatives",
             f"{MAX_ALTERNATIVES} at most",
+        ),
+        (
+            {"manifest": written({"alternatives": [smaller("a"), smaller("b"), smaller("a")]})},
+            "/manifest/spec/model/alternatives/2",
+            "listed already",
         ),
     ],
 )

@@ -160,3 +160,35 @@ def test_engine_and_hosted_exclude_each_other() -> None:
 def test_both_kinds_are_manifests_by_name() -> None:
     manifests: list[AnyManifest] = [parse(WRITTEN), pinned()]
     assert {manifest.served_name for manifest in manifests} == {"support-chat"}
+
+
+# --- Alternatives -----------------------------------------------------------------------------------------------
+REVISIONS = st.sampled_from((None, "a" * 40, "b" * 40))
+CHECKPOINTS = st.tuples(st.sampled_from(("org/one", "org/two", "org/{three}")), REVISIONS)
+KINDS = st.sampled_from(("smaller", "distilled", "pruned", "quantized"))
+
+
+@given(own=CHECKPOINTS, listed=st.lists(st.tuples(CHECKPOINTS, KINDS), max_size=5))
+def test_each_alternative_is_another_checkpoint_or_its_place_and_name_are_told(own, listed):
+    entries = [{"id": name, "revision": revision, "kind": kind} for (name, revision), kind in listed]
+    model = {"id": own[0], "revision": own[1], "alternatives": entries}
+    document = {
+        "kind": "InferenceDeployment",
+        "metadata": {"name": "x"},
+        "spec": {"workload": "chat", "model": model},
+    }
+    checkpoints = [checkpoint for checkpoint, _ in listed]
+    wrong = [
+        place
+        for place, (name, revision) in enumerate(checkpoints)
+        if (name, revision) in checkpoints[:place] or (name == own[0] and revision in (None, own[1]))
+    ]
+    if not wrong:
+        assert len(from_document(document).spec.model.alternatives) == len(listed)
+        return
+    with pytest.raises(ManifestError) as refused:
+        from_document(document)
+    assert [item.pointer for item in refused.value.problems] == [f"/spec/model/alternatives/{one}" for one in wrong]
+    for item, place in zip(refused.value.problems, wrong, strict=True):
+        assert checkpoints[place][0] in item.message
+        assert "name another checkpoint" in item.message
