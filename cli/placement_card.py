@@ -1,5 +1,6 @@
 """A placement for people: what was chosen and by which scores, then why every other candidate was not."""
 
+import shlex
 from collections.abc import Iterable
 from itertools import groupby
 
@@ -23,6 +24,9 @@ def show_choice(name: str, choice: Choice) -> None:
         show_violations(choice.violations, title="what the rules say")
     for note in choice.notes:
         paragraph(note, indent="note: ")
+    build = None if choice.chosen is None else choice.chosen.build
+    if build is not None and build.argv:
+        paragraph(shlex.join(build.argv), indent=f"job {build.job}: ")
     if choice.canary is not None:
         show_choice(f"{name} (canary)", choice.canary)
 
@@ -50,6 +54,7 @@ def _row(name: str, chosen: Candidate) -> dict[str, object]:
             "on": f"{nodes}{chosen.instance_type}",
             "plan": f"{chosen.plan} on {chosen.plan.gpus} {_gpus(chosen.plan.gpus)}",
         }
+        row |= {"weights": chosen.quantization} if chosen.quantization else {}
         row |= {"pool": chosen.pool} if chosen.pool else {}
         row |= _expected(chosen)
     return row | {"why": chosen.preference.reason}
@@ -97,12 +102,18 @@ def rejection_rows(rejections: Iterable[Rejection]) -> list[dict[str, object]]:
         span = newest.version if len(items) == 1 else f"{newest.version} to {oldest.version} ({len(items)})"
         rows.append({"engine": engine, "version": span, "on": None, "rule": rule, "reason": newest.reason})
     on_some = [item for item in rejections if item.instance_type is not None]
-    on_some.sort(key=lambda item: (item.engine, item.version or "", item.rule))
-    for (engine, version, rule), group in groupby(on_some, key=lambda item: (item.engine, item.version, item.rule)):
+    on_some.sort(key=_group)
+    for (engine, version, rule, quantization), group in groupby(on_some, key=_group):
         items = list(group)
         where = items[0].instance_type if len(items) == 1 else f"{items[0].instance_type} and {len(items) - 1} more"
+        where = f"{where}, {quantization}" if quantization else where
         rows.append({"engine": engine, "version": version, "on": where, "rule": rule, "reason": items[0].reason})
     return rows if any(row["on"] for row in rows) else [_without(row, "on") for row in rows]
+
+
+def _group(item: Rejection) -> tuple[str, str, str, str]:
+    """What one row stands for."""
+    return item.engine, item.version or "", item.rule, item.quantization or ""
 
 
 def _without(row: dict[str, object], key: str) -> dict[str, object]:

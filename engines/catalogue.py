@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from engines import exposure as paths
 from engines import hosted, package_data, problems, support
+from engines.builds import build_need
 from engines.deepspeed import Deepspeed
 from engines.describe import describe, metrics, shutdown
 from engines.draft import Draft
@@ -21,6 +22,7 @@ from engines.vllm import Vllm
 from engines.wishes import Wish
 from fleet.codepath import Exposure
 from fleet.engine import (
+    BuildNeed,
     CommandLine,
     EngineDescription,
     FlagProblem,
@@ -35,6 +37,7 @@ from fleet.engine import (
 )
 from fleet.manifest import AnyManifest, PinnedManifest
 from fleet.spec import EngineName, HostedName
+from fleet.versions import parse_version
 
 ENGINES: Mapping[EngineName, Engine] = {
     EngineName.VLLM: Vllm(),
@@ -151,11 +154,14 @@ class Catalogue:
         """How it is asked to stop."""
         return shutdown(self.tables[name], self.books[name].at(version))
 
-    def engine_build(self, manifest: AnyManifest, name: EngineName) -> str | None:
-        """Why the model has to be built for the engine before it can start, or ``None``."""
-        build = self.tables[name].build
-        newest = self.books[name].versions[-1]
-        return build.reason if build and self._wish(manifest, name, newest).asks_for(*build.any) else None
+    def quantized_at_load(self, name: EngineName, version: str) -> tuple[str, ...]:
+        """Quantisations that a version makes of 16-bit weights as it loads them."""
+        parsed, known = parse_version(version), self.tables[name].quantizations.items()
+        return tuple(word for word, support in known if support.at_load and support.at_load.covers(parsed))
+
+    def engine_build(self, manifest: AnyManifest, name: EngineName, version: str) -> BuildNeed | None:
+        """What has to be built for the engine before it can start, or ``None``."""
+        return build_need(self._wished(manifest, name, version), version)
 
     def hosted(self, manifest: AnyManifest) -> HostedTarget | None:
         """Where requests go when somebody else runs the engine, or ``None``."""

@@ -110,6 +110,12 @@ class Limit(Span):
     source: str
 
 
+class AtLoad(Span):
+    """Versions that quantise 16-bit weights layer by layer as they load them, never holding all of them in 16 bits."""
+
+    source: str
+
+
 class QuantizationSupport(Value):
     """How a quantisation is switched on."""
 
@@ -119,6 +125,8 @@ class QuantizationSupport(Value):
     choices_of: str | None = None
     """The flag among whose choices the version must have one of ``any_of``, where it lists any."""
     any_of: tuple[str, ...] = ()
+    at_load: AtLoad | None = None
+    """``None`` = the checkpoint has to bring it, or the whole of it is held in 16 bits before."""
 
     def is_met(self, choices: tuple[str, ...] | None) -> bool:
         """Whether a version with these choices serves it."""
@@ -148,11 +156,18 @@ class ParallelSupport(Value):
     sizes: Literal["any", "all-ranks", "divides-tensor"] = "any"
 
 
-class Build(Value):
-    """When a model has to be built for the engine first."""
+class Build(Span):
+    """When a model has to be built for the engine first, and by which versions it can be."""
 
     any: tuple[Ask, ...]
     reason: str
+    argv: tuple[str, ...]
+    """Words in braces are filled in from the manifest: the names of its model, batch and parallelism."""
+    most_gpus: int
+    """That one built engine can span."""
+    otherwise: str
+    """Why other versions can't build one."""
+    source: str
 
 
 class ProbeTable(Value):

@@ -135,6 +135,19 @@ class EngineDescription:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildNeed:
+    """A model has to be built for an engine of one version before it can start."""
+
+    reason: str
+    refusal: str | None
+    """Why this version can't build one, or ``None``."""
+    most_gpus: int
+    """That one built engine can span."""
+    argv: tuple[str, ...]
+    """The command, in a folder that holds ``checkpoint`` and gets ``engines``; empty while batch or plan are open."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostedTarget:
     """Where requests for a hosted engine go: no pods, no version, the key by reference."""
 
@@ -220,8 +233,12 @@ class EngineCatalogue(Protocol):
         """How it is asked to stop."""
         ...
 
-    def engine_build(self, manifest: AnyManifest, name: EngineName) -> str | None:
-        """Why the model has to be built for the engine before it can start, or ``None``."""
+    def quantized_at_load(self, name: EngineName, version: str) -> tuple[str, ...]:
+        """Quantisations that a version makes of 16-bit weights as it loads them, without room for all 16-bit ones."""
+        ...
+
+    def engine_build(self, manifest: AnyManifest, name: EngineName, version: str) -> BuildNeed | None:
+        """What has to be built for the engine before it can start, or ``None``."""
         ...
 
     def hosted(self, manifest: AnyManifest) -> HostedTarget | None:

@@ -60,12 +60,22 @@ class EstimateShape(Value):
     priced_on: str | None
 
 
+class JobShape(Value):
+    """It runs on GPUs of the candidate's own kind, as many as a replica has."""
+
+    name: str
+    image: str | None
+    """``null`` = no digest of the engine's image is known."""
+    argv: tuple[str, ...]
+    """In a folder that holds ``checkpoint``, the model's files, and gets ``engines``."""
+
+
 class BuildShape(Value):
     """The job that has to run before the engine can start."""
 
     reason: str
     seconds: IntervalShape
-    job: str
+    job: JobShape
 
 
 class ScoreShape(Value):
@@ -113,6 +123,8 @@ class RejectionShape(Value):
     pool: str | None
     plan: str | None
     model_id: str | None
+    quantization: str | None
+    """``null`` = as the checkpoint is stored."""
     evidence: dict[str, int | float | str]
 
 

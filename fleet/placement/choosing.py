@@ -7,12 +7,13 @@ from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest, missing_pins
 from fleet.placement.decision import Candidate, Choice, Rejection, Score
-from fleet.placement.engine_walk import Accepted, engines_of, mandatory, review_draft, sentence, turned_away, walk
+from fleet.placement.engine_walk import Accepted, accepted_version, engines_of, mandatory, review_draft, sentence
 from fleet.placement.hardware_search import Found, Option, search_hardware
 from fleet.placement.pinning import completed, pinned
 from fleet.placement.scoring import Scoring, cheapest_of, engine_scores, operations
-from fleet.placement.suitability import build_refusal, engine_build, hosted_instead, suitability
+from fleet.placement.suitability import engine_build, hosted_instead, suitability
 from fleet.placement.wording import doubts, nearest_miss, notes_of, outscored
+from fleet.plan_wish import Reason
 from fleet.rules import review
 from fleet.spec import Canary, EngineName, Spec
 from fleet.violation import Enforcement, Violation
@@ -77,16 +78,10 @@ def _choose(
     rejections = list(hosted_instead(manifest, facts, catalogue))
     accepted: list[tuple[Accepted, Found | None]] = []
     for name in engines_of(manifest, catalogue):
-        away = turned_away(manifest, name, facts, catalogue, exclude) or build_refusal(
-            manifest, name, engine_build(manifest, name, catalogue)
-        )
-        if away:
-            rejections.append(away)
-            continue
-        found, refused = walk(manifest, name, facts, catalogue, source_digest)
+        found, refused = accepted_version(manifest, name, facts, catalogue, source_digest, exclude)
         rejections += refused
         if found:
-            searched = None if keeps_hardware else search_hardware(found.spec, name, found.version, facts)
+            searched = None if keeps_hardware else _searched(found, facts, catalogue)
             rejections += searched.rejections if searched else ()
             accepted.append((found, searched))
     contenders = _contenders(manifest, accepted, catalogue)
@@ -103,6 +98,11 @@ def _choose(
     return replace(decided, ranked=tuple(left))
 
 
+def _searched(found: Accepted, facts: Facts, catalogue: EngineCatalogue) -> Found | None:
+    at_load = catalogue.quantized_at_load(found.engine, found.version)
+    return search_hardware(found.spec, found.engine, found.version, facts, at_load=at_load)
+
+
 def _decided(
     manifest: Manifest,
     chosen: Contender,
@@ -114,18 +114,22 @@ def _decided(
 ) -> Choice:
     canary = _canary(manifest, chosen.candidate, facts, catalogue) if manifest.spec.canary else None
     whole = None
-    spec = chosen.spec
+    spec, candidate = chosen.spec, chosen.candidate
+    if candidate.build is not None:
+        as_pinned = Manifest(metadata=manifest.metadata, spec=spec)
+        build = engine_build(as_pinned, candidate.engine, candidate.version, catalogue)
+        candidate = replace(candidate, build=build)
     if not mandatory(chosen.violations) and not missing_pins(spec):
         spec = spec.model_copy(update={"canary": _pinned_canary(manifest, canary)})
         whole = pinned(manifest.metadata, spec, facts, catalogue, source_digest)
     return Choice(
-        chosen.candidate,
+        candidate,
         tuple(rejections),
         whole,
         chosen.violations,
         canary,
         considered,
-        notes=notes_of(manifest, chosen.candidate),
+        notes=notes_of(manifest, candidate, rejections),
     )
 
 
@@ -146,7 +150,7 @@ def _contenders(
             preference=preference,
             residuals=sum(violation.severity is Enforcement.ADVISORY for violation in item.violations),
             model_id=item.spec.model.id,
-            build=engine_build(manifest, item.engine, catalogue),
+            build=engine_build(manifest, item.engine, item.version, catalogue),
         )
         known = engine_scores(item.engine, preference, catalogue)
         if searched is None:
@@ -182,7 +186,7 @@ def _with_option(base: Candidate, option: Option, scores: tuple[Score, ...]) -> 
         option.replica_bytes,
         option.estimate,
         base.build,
-        bool(option.model.note),
+        option.model.origin,
         scores,
     )
 
@@ -203,21 +207,33 @@ def _first_acceptable(
             violations = review_draft(manifest.metadata, spec, facts, catalogue, source_digest)
         missing = missing_pins(spec)
         refusing = [item for item in mandatory(violations) if item.pointer not in missing]
-        if not refusing:
+        reason = _too_wide(candidate) or (Reason(refusing[0].rule, sentence(refusing)) if refusing else None)
+        if reason is None:
             return replace(contender, violations=violations), rejections
         rejections.append(
             Rejection(
                 candidate.engine,
                 candidate.version,
-                refusing[0].rule,
-                sentence(refusing),
+                reason.rule,
+                reason.message,
                 candidate.instance_type,
                 str(candidate.plan) if candidate.plan else None,
                 candidate.model_id,
-                pool=candidate.pool,
+                dict(reason.evidence),
+                candidate.pool,
+                candidate.quantization,
             )
         )
     return None, rejections
+
+
+def _too_wide(candidate: Candidate) -> Reason | None:
+    """Why the plan can't be built, where the engine serves what was built for it."""
+    build, plan = candidate.build, candidate.plan
+    if build is None or plan is None or plan.gpus <= build.most_gpus:
+        return None
+    message = f"a built engine spans at most {build.most_gpus} GPUs; {plan} takes {plan.gpus}"
+    return Reason("engine-build", message, {"gpus": plan.gpus, "most_gpus": build.most_gpus})
 
 
 def _rank(candidate: Candidate) -> tuple[bool | float | str, ...]:
@@ -225,7 +241,7 @@ def _rank(candidate: Candidate) -> tuple[bool | float | str, ...]:
     gpus, found = candidate.plan.gpus if candidate.plan else 0, candidate.estimate
     of_unknown_speed = found is not None and found.latency.basis == "none"
     is_unpriced = found is not None and found.price is None
-    unknown = (candidate.is_alternative, candidate.is_prerelease, of_unknown_speed, is_unpriced)
+    unknown = (candidate.origin, candidate.is_prerelease, of_unknown_speed, is_unpriced)
     order = (*unknown, -round(candidate.total, 6), candidate.residuals, gpus)
     names = (candidate.engine, candidate.instance_type or "", candidate.purchase, candidate.pool or "")
     return (*order, *names, candidate.model_id)

@@ -7,6 +7,7 @@ from fleet.latency_interval import Interval
 from fleet.manifest import PinnedManifest
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.estimate import Estimate
+from fleet.placement.ground import Origin
 from fleet.plan_wish import Reason
 from fleet.spec import EngineName
 from fleet.versions import is_final, parse_version
@@ -31,7 +32,13 @@ class EngineBuild:
     reason: str
     seconds: Interval
     job: str
-    """The name of the job that builds it, on a GPU of the candidate's own kind."""
+    """The name of the job that builds it, on GPUs of the candidate's own kind, as many as it serves on."""
+    most_gpus: int
+    """That one built engine can span."""
+    argv: tuple[str, ...] = ()
+    """The job's command, in a folder that holds ``checkpoint`` and gets ``engines``; known of what is chosen."""
+    image: str | None = None
+    """What it runs in: the engine's own image, where that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +64,8 @@ class Candidate:
     estimate: Estimate | None = None
     """Latency, throughput, replicas and cost; ``None`` where the model is not known."""
     build: EngineBuild | None = None
-    is_alternative: bool = False
-    """Another model than the one that is asked for."""
+    origin: Origin = Origin.ASKED
+    """Whether it is the model as it was asked for."""
     scores: tuple[Score, ...] = ()
     total: float = field(init=False, repr=False, compare=False)
     """The weighted sum of its scores; the preference alone where nothing else is known."""
@@ -93,6 +100,8 @@ class Rejection:
     """Set for an alternative model of the manifest."""
     evidence: dict[str, int | float | str] = field(default_factory=dict)
     pool: str | None = None
+    quantization: str | None = None
+    """``None`` = as the checkpoint is stored."""
 
     @classmethod
     def of(cls, reason: Reason, *, engine: str, version: str, instance_type: str, plan: str | None) -> "Rejection":

@@ -57,6 +57,7 @@ def rejection_document(item: Rejection) -> Document:
         "pool": item.pool,
         "plan": item.plan,
         "model_id": item.model_id,
+        "quantization": item.quantization,
         "evidence": dict(item.evidence),
     }
 
@@ -91,7 +92,8 @@ def _estimate(estimate: Estimate) -> Document:
 
 
 def _build(build: EngineBuild) -> Document:
-    return {"reason": build.reason, "seconds": _interval(build.seconds), "job": build.job}
+    job = {"name": build.job, "image": build.image, "argv": list(build.argv)}
+    return {"reason": build.reason, "seconds": _interval(build.seconds), "job": job}
 
 
 def _interval(found: Interval | None) -> Document | None:

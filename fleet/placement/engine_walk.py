@@ -8,6 +8,7 @@ from fleet.facts import Facts
 from fleet.manifest import Manifest, missing_pins
 from fleet.placement.decision import Rejection
 from fleet.placement.pinning import pinned
+from fleet.placement.suitability import build_refusal, engine_build
 from fleet.rules import review
 from fleet.rules.fit import PLAN_FITS
 from fleet.spec import EngineChoice, EngineName, Metadata, Spec
@@ -37,7 +38,26 @@ def engines_of(manifest: Manifest, catalogue: EngineCatalogue) -> Sequence[Engin
     return (engine.name,) if engine is not None and engine.name is not None else catalogue.names
 
 
-def turned_away(
+def accepted_version(
+    manifest: Manifest,
+    name: EngineName,
+    facts: Facts,
+    catalogue: EngineCatalogue,
+    source_digest: str,
+    exclude: EngineName | None,
+) -> tuple[Accepted | None, list[Rejection]]:
+    """An engine at the version that the rules accept, unless it as a whole or what it has to build is refused."""
+    away = _turned_away(manifest, name, facts, catalogue, exclude)
+    if away:
+        return None, [away]
+    found, refused = _walk(manifest, name, facts, catalogue, source_digest)
+    if found is None:
+        return None, refused
+    late = build_refusal(manifest, name, engine_build(manifest, name, found.version, catalogue))
+    return (None, [*refused, late]) if late else (found, refused)
+
+
+def _turned_away(
     manifest: Manifest, name: EngineName, facts: Facts, catalogue: EngineCatalogue, exclude: EngineName | None
 ) -> Rejection | None:
     """Why no version of an engine is looked at: the arms differ, it is not offered, or nothing is known about it."""
@@ -56,7 +76,7 @@ def turned_away(
     return None
 
 
-def walk(
+def _walk(
     manifest: Manifest, name: EngineName, facts: Facts, catalogue: EngineCatalogue, source_digest: str
 ) -> tuple[Accepted | None, list[Rejection]]:
     """The newest version of an engine that the rules accept, and the newer ones that they refuse."""
@@ -67,6 +87,10 @@ def walk(
         reason = f"no published versions of {package} in the data; name the version in the manifest"
         return None, [Rejection(name, None, "version-published", reason)]
     for version in versions:
+        need = catalogue.engine_build(manifest, name, version)
+        if need is not None and need.refusal is not None:
+            rejections.append(Rejection(name, version, "engine-build", need.refusal))
+            continue
         spec = draft(manifest, name, version, facts)
         violations = review_draft(manifest.metadata, spec, facts, catalogue, source_digest)
         refusing = [item for item in mandatory(violations) if not _is_open(item, spec)]

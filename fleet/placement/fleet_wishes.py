@@ -44,7 +44,8 @@ def _written(manifest: AnyManifest) -> Manifest:
 
 
 def _is_same(item: Candidate, chosen: Candidate) -> bool:
-    return (item.engine, item.version, item.model_id) == (chosen.engine, chosen.version, chosen.model_id)
+    ours, theirs = ((one.engine, one.version, one.model_id, one.quantization) for one in (item, chosen))
+    return ours == theirs
 
 
 def _option(item: Candidate) -> PlacementOption | None:

@@ -1,7 +1,8 @@
 """Where a manifest could run: its model or an alternative, on instances that the environment has."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from fleet import hardware
 from fleet.facts import Facts
@@ -17,6 +18,18 @@ NODES_WHEN_OPEN = 4
 """Nodes that a replica may span where no pool says how many there are."""
 
 
+class Origin(IntEnum):
+    """Where a model that could serve comes from; a later one is taken only where no earlier one can be."""
+
+    ASKED = 0
+    QUANTIZED = 1
+    """A checkpoint of it with fewer bits, which the manifest lists."""
+    AT_LOAD = 2
+    """Quantised by the engine as it loads it."""
+    ALTERNATIVE = 3
+    """Another model that the manifest lists."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelOption:
     """A model that could serve the manifest."""
@@ -26,8 +39,14 @@ class ModelOption:
     model: Model
     quantization: str | None
     """``None`` = as its checkpoint is stored."""
+    origin: Origin = Origin.ASKED
     note: str = ""
-    """For an alternative: its kind and quality, as the manifest states them."""
+    """What is known of its quality, where it is not what was asked for."""
+
+    @property
+    def key(self) -> tuple[str, str | None]:
+        """One manifest's options differ in it."""
+        return self.id, self.quantization
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +96,38 @@ def _part_of(gpu: GpuModel, name: str, part: float, memory_mib: int | None) -> G
     )
 
 
-def model_options(spec: Spec, facts: Facts) -> tuple[ModelOption, ...]:
-    """The manifest's model and its alternatives, as far as their configurations are known; the own one first."""
-    wished = [(spec.model.id, spec.model.revision, spec.model.quantization, "")]
-    wished += [(item.id, item.revision, None, _note(item.kind, item.quality)) for item in spec.model.alternatives]
-    found: dict[str, ModelOption] = {}
-    for model_id, revision, quantization, note in wished:
-        known = known_model(model_id, facts)
-        if known is not None and model_id not in found:
-            stored = quantization or known.quantization
-            found[model_id] = ModelOption(model_id, revision, known.model, stored, note)
-    return tuple(found.values())
+def model_options(spec: Spec, facts: Facts, at_load: Sequence[str] = ()) -> tuple[ModelOption, ...]:
+    """What could serve a manifest, as far as configurations are known; the model that was asked for first.
+
+    ``at_load`` = quantisations that the engine makes of 16-bit weights; they are options where the manifest leaves the
+    quantisation open.
+    """
+    asked = _option(spec.model.id, spec.model.revision, facts, Origin.ASKED, spec.model.quantization)
+    if asked is None:
+        return ()
+    found = {asked.id: asked}
+    for item in spec.model.alternatives:
+        origin = Origin.QUANTIZED if item.kind == "quantized" else Origin.ALTERNATIVE
+        option = _option(item.id, item.revision, facts, origin, note=_note(item.kind, item.quality))
+        if option is not None:
+            found.setdefault(option.id, option)
+    is_open = asked.quantization is None and asked.model.stored is None and not asked.model.lacks("stored")
+    loaded = (_loaded_as(word, asked) for word in at_load) if is_open else ()
+    return (*found.values(), *loaded)
+
+
+def _loaded_as(word: str, asked: ModelOption) -> ModelOption:
+    note = f"loaded as {word}: how much worse its answers are was not measured"
+    return replace(asked, quantization=word, origin=Origin.AT_LOAD, note=note)
+
+
+def _option(
+    model_id: str, revision: str | None, facts: Facts, origin: Origin, quantization: str | None = None, note: str = ""
+) -> ModelOption | None:
+    known = known_model(model_id, facts)
+    if known is None:
+        return None
+    return ModelOption(model_id, revision, known.model, quantization or known.quantization, origin, note)
 
 
 def places(spec: Spec, facts: Facts) -> Iterator[Place]:
@@ -147,4 +187,5 @@ def _instances(spec: Spec) -> tuple[InstanceType, ...]:
 
 def _note(kind: str, quality: object) -> str:
     metric, value, source = (getattr(quality, name, None) for name in ("metric", "value", "source"))
-    return f"{kind}, {metric} {value} ({source})" if quality is not None else kind
+    known = f", {metric} {value} ({source})" if quality is not None else ""
+    return f"an alternative: {kind}{known}"

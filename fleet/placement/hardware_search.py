@@ -1,6 +1,6 @@
 """Looks for the plan of one engine version on every place: it fits there, or the rule and numbers that reject it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from fleet.facts import Facts
@@ -9,7 +9,7 @@ from fleet.parallel_plan import ParallelPlan
 from fleet.placement.asking import WITH_NEIGHBOURS, wish_of
 from fleet.placement.decision import Rejection
 from fleet.placement.estimate import Estimate, unmet
-from fleet.placement.ground import ModelOption, Place, model_options, places, pool_refusal
+from fleet.placement.ground import ModelOption, Origin, Place, model_options, places, pool_refusal
 from fleet.placement.looking import GpuKind, Ground, Kind, OnGpu, ground_of, kind_of
 from fleet.plan_judgement import Judged
 from fleet.plan_wish import PlanWish, Reason
@@ -18,6 +18,9 @@ from fleet.pool_match import too_many
 from fleet.prices import PriceTable
 from fleet.prices import bundled as bundled_prices
 from fleet.spec import EngineName, Spec
+
+ModelKey = tuple[str, str | None]
+"""Id and quantisation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +81,19 @@ class Search:
     engine: EngineName
     version: str
     prices: PriceTable
-    _grounds: dict[tuple[str, Kind], Ground] = field(default_factory=dict, compare=False)
+    _grounds: dict[tuple[ModelKey, Kind], Ground] = field(default_factory=dict, compare=False)
     """By model and kind of place."""
-    _gpus: dict[tuple[str, GpuKind], OnGpu] = field(default_factory=dict, compare=False)
+    _gpus: dict[tuple[ModelKey, GpuKind], OnGpu] = field(default_factory=dict, compare=False)
     _wishes: dict[tuple[str | None, Kind], PlanWish] = field(default_factory=dict, compare=False)
     """By quantisation and kind of place."""
-    _looks: dict[tuple[str, Kind, str, str], Option | Miss] = field(default_factory=dict, compare=False)
+    _looks: dict[tuple[ModelKey, Kind, str, str], Option | Miss] = field(default_factory=dict, compare=False)
     """By model, kind of place, instance type and purchase, where the pool has no limit."""
 
     def look(self, model: ModelOption, place: Place, kind: Kind) -> Option | Miss:
         """What a place is good for: the same as another one that differs in its pool's name and zone alone."""
         if place.pool is not None and place.pool.max_nodes is not None:
             return _look(self.ground(model, place, kind), self, place)
-        key = (model.id, kind, place.instance.name, place.purchase)
+        key = (model.key, kind, place.instance.name, place.purchase)
         found = self._looks.get(key)
         if found is None:
             found = self._looks[key] = _look(self.ground(model, place, kind), self, place)
@@ -98,9 +101,9 @@ class Search:
 
     def ground(self, model: ModelOption, place: Place, kind: Kind) -> Ground:
         """What the planner says of a place, worked out once for all of its kind."""
-        found = self._grounds.get((model.id, kind))
+        found = self._grounds.get((model.key, kind))
         if found is None:
-            found = self._grounds[model.id, kind] = self._looked_at(model, place, kind)
+            found = self._grounds[model.key, kind] = self._looked_at(model, place, kind)
         return found
 
     def _looked_at(self, model: ModelOption, place: Place, kind: Kind) -> Ground:
@@ -108,9 +111,9 @@ class Search:
         if wish is None:
             wish = wish_of(self.spec, place, self.engine, self.version, model.quantization)
             self._wishes[model.quantization, kind] = wish
-        on = self._gpus.get((model.id, kind[0]))
+        on = self._gpus.get((model.key, kind[0]))
         if on is None:
-            on = self._gpus[model.id, kind[0]] = OnGpu.of(self.spec, self.engine, model, place, wish)
+            on = self._gpus[model.key, kind[0]] = OnGpu.of(self.spec, self.engine, model, place, wish)
         return ground_of(on, place, wish)
 
     def rejection(self, reason: Reason, place: Place, model: ModelOption | None = None, plan: str = "") -> Rejection:
@@ -125,13 +128,19 @@ class Search:
             None if model is None else model.id,
             dict(reason.evidence),
             None if place.pool is None else place.pool.name,
+            None if model is None else model.quantization,
         )
 
 
-def search_hardware(spec: Spec, engine: EngineName, version: str, facts: Facts) -> Found | None:
-    """Every place judged; ``None`` when no configuration of the model is known, so that nothing can be said."""
-    models = model_options(spec, facts)
-    if not models or models[0].id != spec.model.id:
+def search_hardware(
+    spec: Spec, engine: EngineName, version: str, facts: Facts, *, at_load: Sequence[str] = ()
+) -> Found | None:
+    """Every place judged; ``None`` when no configuration of the model is known, so that nothing can be said.
+
+    ``at_load`` = quantisations that this engine version makes of 16-bit weights.
+    """
+    models = model_options(spec, facts, at_load)
+    if not models:
         return None
     if spec.pools is not None:
         return _both_sides(spec, engine, version, facts)
@@ -148,7 +157,7 @@ def search_hardware(spec: Spec, engine: EngineName, version: str, facts: Facts) 
                 options.append(found)
                 continue
             rejections.append(search.rejection(found.reason, place, model, found.ground.words))
-            if not model.note:
+            if model.origin is Origin.ASKED:
                 nearest = _nearer(nearest, found.ground)
     if not looked:
         rejections.append(_nowhere(spec, engine, version))

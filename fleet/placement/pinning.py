@@ -6,6 +6,7 @@ from fleet.manifest import PinnedManifest, PinRecord, identity_of
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.asking import has_plan
+from fleet.placement.ground import Origin
 from fleet.placement.hardware_search import Option
 from fleet.spec import Batch, Hardware, Metadata, Model, Parallelism, Spec
 
@@ -45,8 +46,11 @@ def completed(spec: Spec, option: Option) -> Spec:
     if not has_plan(spec):
         update["parallelism"] = _parallelism(option.plan)
     update["batch"] = _batch(spec.batch, option)
-    if option.model.note:
-        update["model"] = Model(id=option.model.id, revision=option.model.revision)
+    model = option.model
+    if model.id != spec.model.id:
+        update["model"] = Model(id=model.id, revision=model.revision)
+    elif model.origin is Origin.AT_LOAD:
+        update["model"] = spec.model.model_copy(update={"quantization": model.quantization})
     return spec.model_copy(update=update)
 
 

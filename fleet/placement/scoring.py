@@ -8,6 +8,7 @@ from statistics import median
 
 from fleet.engine import EngineCatalogue, Preference
 from fleet.placement.decision import EngineBuild, Score
+from fleet.placement.ground import Origin
 from fleet.placement.hardware_search import Option
 from fleet.placement.scoring_data import weights
 from fleet.spec import EngineName, Objectives
@@ -51,7 +52,7 @@ class Scoring:
             self._once("operations", option.nodes, lambda: operations(self.build, option.nodes)),
             self._once("latency", id(at_load), lambda: _latency(option, self.objectives)),
             _cost(option, self.cheapest),
-            self._once("quality", option.model.note, lambda: _quality(option)),
+            self._once("quality", option.model.key, lambda: _quality(option)),
         )
 
     def _once(self, name: str, key: object, make: Callable[[], Score]) -> Score:
@@ -102,9 +103,9 @@ def _cost(option: Option, cheapest: float | None) -> Score:
 
 
 def _quality(option: Option) -> Score:
-    if option.model.note:
-        return _score("quality", weights().alternative_quality, f"an alternative: {option.model.note}")
-    return _score("quality", 1.0, "the model that is asked for")
+    if option.model.origin is Origin.ASKED:
+        return _score("quality", 1.0, "the model that is asked for")
+    return _score("quality", weights().alternative_quality, option.model.note)
 
 
 def _score(name: str, value: float, reason: str) -> Score:

@@ -46,7 +46,7 @@ class Weights(Value):
     tpot_seconds: float
     """Per output token, where no objective says it: about as fast as people read."""
     alternative_quality: float
-    """The score of a model that the manifest only lists as an alternative."""
+    """The score of anything but the model as it is asked for."""
     share_of_all: tuple[EngineName, ...]
     """Engines whose share of memory is one of the whole GPU, whatever their neighbours took before."""
     suits: tuple[Suits, ...]

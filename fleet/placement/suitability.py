@@ -61,12 +61,14 @@ def hosted_instead(manifest: Manifest, facts: Facts, catalogue: EngineCatalogue)
         yield Rejection(name, None, "hosted-endpoint", reason, model_id=manifest.spec.model.id, evidence=evidence)
 
 
-def engine_build(manifest: Manifest, name: EngineName, catalogue: EngineCatalogue) -> EngineBuild | None:
-    """The job that has to run before the engine can start, or ``None``."""
-    reason = catalogue.engine_build(manifest, name)
-    if reason is None:
+def engine_build(manifest: Manifest, name: EngineName, version: str, catalogue: EngineCatalogue) -> EngineBuild | None:
+    """The job that has to run before the engine can start, or ``None``; its command where batch and split are known."""
+    need = catalogue.engine_build(manifest, name, version)
+    if need is None:
         return None
-    return EngineBuild(reason, constants().seconds["engine-build"].interval, f"{manifest.name[:50]}-engine-build")
+    engine, seconds = manifest.spec.engine, constants().seconds["engine-build"].interval
+    job = f"{manifest.name[:50]}-engine-build"
+    return EngineBuild(need.reason, seconds, job, need.most_gpus, need.argv, None if engine is None else engine.image)
 
 
 def build_refusal(manifest: Manifest, name: EngineName, build: EngineBuild | None) -> Rejection | None:

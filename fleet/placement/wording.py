@@ -7,6 +7,7 @@ from fleet.facts import Facts
 from fleet.manifest import Manifest
 from fleet.placement.decision import Candidate, Rejection
 from fleet.placement.engine_walk import Accepted
+from fleet.placement.ground import Origin
 from fleet.placement.hardware_search import Found, search_hardware
 from fleet.plan_counterfactual import counterfactuals
 from fleet.spec import Spec
@@ -30,12 +31,13 @@ def outscored(others: Sequence[Candidate], chosen: Candidate) -> Iterator[Reject
             other.model_id,
             {"score": round(other.total, 3), "score_of_chosen": of_chosen},
             other.pool,
+            other.quantization,
         )
 
 
 def _why_behind(other: Candidate, chosen: Candidate) -> str:
-    if other.is_alternative and not chosen.is_alternative:
-        return f"an alternative is taken only where the model itself can't be; {chosen.model_id} can"
+    if other.origin > chosen.origin:
+        return _later(other, chosen)
     if other.is_prerelease and not chosen.is_prerelease:
         return f"no final version of it is acceptable, only {other.version}; {chosen.engine} {chosen.version} is final"
     if other.estimate is not None and other.estimate.latency.basis == "none":
@@ -57,7 +59,24 @@ def _why_behind(other: Candidate, chosen: Candidate) -> str:
     return f"{other.total:.2f} against {chosen.total:.2f} of {where}: {lost}"
 
 
-def notes_of(manifest: Manifest, chosen: Candidate) -> tuple[str, ...]:
+def _later(other: Candidate, chosen: Candidate) -> str:
+    """Why what is nearer to the wish is taken first, and what the other would have saved."""
+    found, taken = other.estimate, chosen.estimate
+    cost = None if found is None else found.usd_per_hour
+    price = None if taken is None else taken.usd_per_hour
+    saving = f"; it would cost ${cost:,.2f} an hour, not ${price:,.2f}" if cost and price and cost < price else ""
+    return f"{_AS[other.origin]} is taken only where {_AS[chosen.origin]} can't be; {chosen.model_id} can{saving}"
+
+
+_AS = {
+    Origin.ASKED: "the model itself",
+    Origin.QUANTIZED: "a quantised checkpoint of it",
+    Origin.AT_LOAD: "the model quantised as it is loaded",
+    Origin.ALTERNATIVE: "an alternative",
+}
+
+
+def notes_of(manifest: Manifest, chosen: Candidate, rejections: Sequence[Rejection]) -> tuple[str, ...]:
     """What the choice stands on."""
     if chosen.plan is None and manifest.spec.pools is not None:
         return ("prefill and decode stay as they are written; speed and cost of such pools are not estimated",)
@@ -69,14 +88,26 @@ def notes_of(manifest: Manifest, chosen: Candidate) -> tuple[str, ...]:
         )
     estimate = chosen.estimate
     build = () if chosen.build is None else (f"job {chosen.build.job} runs first: {chosen.build.reason}",)
+    if chosen.origin is Origin.AT_LOAD:
+        build = (*build, _at_load(chosen, rejections))
     if estimate is None or estimate.price is None:
         return (*build, f"the price of {chosen.instance_type} ({chosen.purchase}) is not known")
     return (*build, f"prices as of {estimate.price.as_of}; latency is {estimate.latency.basis}")
 
 
+def _at_load(chosen: Candidate, rejections: Sequence[Rejection]) -> str:
+    """That the answers change, and why the checkpoint is not taken as it is."""
+    as_stored = (item for item in rejections if item.model_id == chosen.model_id and item.quantization is None)
+    why = next((f" ({item.instance_type}: {item.reason})" for item in as_stored if item.engine == chosen.engine), "")
+    return (
+        f"{chosen.model_id} is loaded as {chosen.quantization}, since it can't be served as it is stored{why}; what "
+        "that does to its answers was not measured: compare them before it serves, or list a quantised checkpoint"
+    )
+
+
 def doubts(searched: Found | None) -> tuple[str, ...]:
     """What the planner says against a plan that is kept because it runs."""
-    if searched is None or searched.options:
+    if searched is None or any(option.model.origin is Origin.ASKED for option in searched.options):
         return ()
     return tuple(f"kept as it runs, though the planner says: {item.reason}" for item in searched.rejections[:1])
 
@@ -123,7 +154,7 @@ def _elsewhere(item: Accepted, facts: Facts) -> Iterator[str]:
     kept = {name: getattr(spec, name) for name in spec.model_fields_set - {"hardware", "parallelism"}}
     anywhere = facts.model_copy(update={"pools": ()})
     searched = search_hardware(Spec(**kept), item.engine, item.version, anywhere)
-    options = [] if searched is None else [option for option in searched.options if not option.model.note]
+    options = [] if searched is None else [option for option in searched.options if option.model.origin is Origin.ASKED]
     if options:
         best = min(options, key=lambda option: (option.estimate.usd_per_hour or math.inf, option.plan.gpus))
         yield f"fits on {best.nodes}x {best.place.instance.name} with {best.plan} ({item.engine} {item.version})"

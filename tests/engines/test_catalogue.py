@@ -204,3 +204,9 @@ def test_the_data_is_valid_toml_without_prose_of_others(checkout) -> None:
         text = path.read_text(encoding="utf-8")
         tomllib.loads(text)
         assert text.startswith("#"), f"{path.name} says where its facts come from"
+
+
+def test_only_versions_that_never_hold_all_weights_in_16_bits_quantise_them_at_load(catalogue: Catalogue) -> None:
+    assert catalogue.quantized_at_load(EngineName.VLLM, "0.33.0") == ("fp8",)
+    assert catalogue.quantized_at_load(EngineName.VLLM, "0.18.1") == ()
+    assert catalogue.quantized_at_load(EngineName.SGLANG, "0.5.9") == ()

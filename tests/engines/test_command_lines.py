@@ -227,6 +227,14 @@ def test_triton_serves_an_engine_that_was_built_before(catalogue: Catalogue, pin
         "--http-address=127.0.0.1",
         "--http-port=8000",
     )
-    assert "build one" in (catalogue.engine_build(manifest, EngineName.TENSORRT_LLM) or "")
-    assert catalogue.engine_build(pinned("tensorrt-llm", "1.2.1"), EngineName.TENSORRT_LLM) is None
+    need = catalogue.engine_build(manifest, EngineName.TENSORRT_LLM, "1.2.1")
+    assert need is not None
+    assert "build one" in need.reason
+    assert need.refusal is None
+    assert need.argv[0] == "trtllm-bench"
+    assert not any("{" in word for word in need.argv)
+    later = catalogue.engine_build(manifest, EngineName.TENSORRT_LLM, "1.3.0rc0")
+    assert later is not None
+    assert "removed" in (later.refusal or "")
+    assert catalogue.engine_build(pinned("tensorrt-llm", "1.2.1"), EngineName.TENSORRT_LLM, "1.2.1") is None
     assert "grpc" in catalogue.exposure(manifest, EngineName.TENSORRT_LLM, "1.2.1").paths

@@ -1,16 +1,18 @@
 """Placement by example: what is open is completed, what is written stays, each limit is a rejection with numbers."""
 
+import itertools
 from datetime import date
 from typing import Any
 
 import pytest
 
 from engines.catalogue import load
-from fleet.facts import Facts
+from fleet.facts import AdvisoryData, Facts
 from fleet.manifest import Manifest, PinnedManifest
 from fleet.node_pools import NodePool
 from fleet.placement import Choice, choose, repin
 from fleet.placement.document import choice_document
+from fleet.placement.ground import Origin
 from fleet.policy import Policy
 from fleet.rules import review, stale
 from fleet.violation import refuses
@@ -139,8 +141,12 @@ def test_what_runs_keeps_its_hardware_plan_and_batch_when_it_is_pinned_again() -
 TRITON = {"name": "tensorrt-llm", "front": "triton"}
 
 
+NO_RECORDS = AdvisoryData(published=FACTS.data.published)
+"""The bundled records refuse every version of which engine builds are known."""
+
+
 def test_an_engine_that_has_to_be_built_says_so_with_its_time_and_its_job() -> None:
-    choice = placed(written(engine=TRITON))
+    choice = placed(written(engine=TRITON), data=NO_RECORDS)
     chosen = choice.chosen
     assert chosen is not None, choice.rejections
     assert chosen.build is not None
@@ -149,16 +155,37 @@ def test_an_engine_that_has_to_be_built_says_so_with_its_time_and_its_job() -> N
     assert chosen.build.job in operations.reason
     assert 0 < chosen.build.seconds.low < chosen.build.seconds.high
     assert any(chosen.build.job in note for note in choice.notes)
-    assert choice_document(choice)["choice"]["build"]["job"] == "placed-engine-build"
+    assert choice.pinned is not None
+    assert choice.pinned.spec.batch is not None
+    job = choice_document(choice)["choice"]["build"]["job"]
+    assert job["name"] == "placed-engine-build"
+    given = dict(itertools.pairwise(job["argv"]))
+    assert given["--tp_size"] == str(choice.pinned.spec.parallelism.tensor)
+    assert given["--max_seq_len"] == str(choice.pinned.spec.batch.max_model_len)
+    assert chosen.build.most_gpus >= choice.pinned.spec.parallelism.gpus
     served = placed(written(engine={"name": "tensorrt-llm"})).chosen
     assert served is not None
     assert served.build is None
 
 
+def test_a_version_that_builds_no_engines_is_refused_where_one_has_to_be_built() -> None:
+    choice = placed(written(engine={**TRITON, "version": "1.3.0rc29"}))
+    assert choice.chosen is None
+    assert [(item.rule, item.version) for item in choice.rejections] == [("engine-build", "1.3.0rc29")]
+    assert "removed" in choice.rejections[0].reason
+
+
+def test_a_plan_is_refused_that_is_wider_than_a_built_engine() -> None:
+    model, wide = "meta-llama/Meta-Llama-3.1-405B", {"instance_type": "p5.48xlarge", "gpus": 16}
+    choice = placed(written(model, engine=TRITON, hardware=wide), data=NO_RECORDS)
+    assert choice.chosen is None
+    assert {item.evidence.get("gpus") for item in choice.rejections if item.rule == "engine-build"} == {16}
+
+
 def test_a_build_is_refused_where_the_first_request_would_wait_for_it() -> None:
     wish = {"engine": TRITON, "objectives": {"ttft_p95_seconds": 2.0}}
-    assert placed(written(**wish)).chosen is not None
-    choice = placed(written(**wish, scaling={"min": 0, "idle": "scale-to-zero"}))
+    assert placed(written(**wish), data=NO_RECORDS).chosen is not None
+    choice = placed(written(**wish, scaling={"min": 0, "idle": "scale-to-zero"}), data=NO_RECORDS)
     assert choice.chosen is None
     late = next(item for item in choice.rejections if item.rule == "engine-build")
     assert late.evidence["ttft_p95_seconds"] == 2.0
@@ -250,8 +277,35 @@ def test_an_objective_that_nothing_meets_says_what_would_be_met() -> None:
     assert any("objectives.tpot_p95_seconds of" in change for change in choice.would_fit)
 
 
+def test_a_checkpoint_that_does_not_fit_is_quantised_as_it_is_loaded_where_the_manifest_leaves_that_open() -> None:
+    manifest = written(LARGE, hardware={"instance_type": "p5.48xlarge", "gpus": 1}, batch={"max_model_len": 4096})
+    choice = placed(manifest)
+    assert choice.chosen is not None
+    assert (choice.chosen.origin, choice.chosen.quantization) == (Origin.AT_LOAD, "fp8")
+    assert choice.pinned is not None
+    assert choice.pinned.spec.model == manifest.spec.model.model_copy(update={"quantization": "fp8"})
+    assert stale(manifest, choice.pinned) == []
+    assert not refuses(review(choice.pinned, FACTS, CATALOGUE))
+    as_stored = next(item for item in choice.rejections if item.model_id == LARGE and item.quantization is None)
+    assert as_stored.rule == "memory"
+    assert any("was not measured" in note for note in choice.notes)
+    kept = repin(choice.pinned, FACTS, CATALOGUE).pinned
+    assert kept is not None
+    assert kept.spec.model.quantization == "fp8"
+
+
+def test_a_checkpoint_that_fits_is_served_as_it_is_and_what_fewer_bits_would_save_is_said() -> None:
+    choice = placed(written(LARGE))
+    assert choice.chosen is not None
+    assert choice.chosen.origin is Origin.ASKED
+    smaller = [item for item in choice.rejections if item.quantization == "fp8" and item.rule == "score"]
+    assert smaller
+    assert any("it would cost $" in item.reason for item in smaller)
+
+
 def test_what_does_not_fit_says_which_change_would_do() -> None:
-    choice = placed(written(LARGE, hardware={"instance_type": "p5.48xlarge", "gpus": 1}))
+    hardware = {"instance_type": "p5.48xlarge", "gpus": 1}
+    choice = placed(written(LARGE, more={"quantization": "bf16"}, hardware=hardware))
     assert choice.chosen is None
     memory = next(item for item in choice.rejections if item.rule == "memory")
     assert memory.evidence["weights_bytes"] > memory.evidence["visible_bytes"]

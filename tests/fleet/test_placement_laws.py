@@ -16,9 +16,10 @@ from fleet.manifest import Manifest
 from fleet.node_pools import NodePool
 from fleet.placement import Candidate, Choice, choose
 from fleet.placement.engine_walk import engines_of
+from fleet.placement.ground import Origin
 from fleet.policy import Policy
 from fleet.prices import bundled as bundled_prices
-from fleet.rules import review
+from fleet.rules import review, stale
 from fleet.violation import refuses
 from sources.snapshot import bundled
 
@@ -96,7 +97,7 @@ MANIFESTS = st.builds(
 
 
 def place_of(item: Candidate) -> tuple[object, ...]:
-    return item.engine, item.version, item.instance_type, item.pool, item.model_id
+    return item.engine, item.version, item.instance_type, item.pool, item.model_id, item.quantization
 
 
 def left(choice: Choice) -> set[tuple[object, ...]]:
@@ -108,13 +109,15 @@ def left(choice: Choice) -> set[tuple[object, ...]]:
 def test_every_candidate_is_chosen_or_rejected_once_with_a_rule(manifest: Manifest, pools: list[NodePool]) -> None:
     choice = choose(manifest, with_pools(pools), CATALOGUE)
     on_places = Counter(
-        (item.engine, item.version, item.pool, item.model_id) for item in choice.rejections if item.instance_type
+        (item.engine, item.version, item.pool, item.model_id, item.quantization)
+        for item in choice.rejections
+        if item.instance_type
     )
     assert all(count == 1 for count in on_places.values()), on_places
     assert all(item.rule and item.reason for item in choice.rejections)
     if choice.chosen is not None and choice.chosen.plan is not None:
         taken = choice.chosen
-        assert (taken.engine, taken.version, taken.pool, taken.model_id) not in on_places
+        assert (taken.engine, taken.version, taken.pool, taken.model_id, taken.quantization) not in on_places
         assert choice.considered == sum(on_places.values()) + 1
     engines = {str(item.engine) for item in choice.rejections} | {str(item.engine) for item in choice.ranked}
     assert engines >= {str(name) for name in engines_of(manifest, CATALOGUE)}
@@ -212,7 +215,8 @@ def best_rank(choice: Choice, shape: str) -> int | None:
 @settings(max_examples=15, deadline=None)
 @given(st.sampled_from(("Qwen/Qwen3-0.6B", "Qwen/Qwen3-32B", "openai/gpt-oss-20b")), pool_lists())
 def test_an_alternative_is_taken_only_where_the_model_itself_can_not_be(own: str, pools: list[NodePool]) -> None:
-    alternatives = [{"id": "Qwen/Qwen3-0.6B", "kind": "smaller"}, {"id": "Qwen/Qwen3-8B", "kind": "smaller"}]
+    others = [name for name in ("Qwen/Qwen3-0.6B", "Qwen/Qwen3-8B") if name != own]
+    alternatives = [{"id": name, "kind": "smaller"} for name in others]
     facts = with_pools(pools)
     alone = choose(written(own), facts, CATALOGUE)
     choice = choose(written(own, alternatives=alternatives), facts, CATALOGUE)
@@ -221,7 +225,33 @@ def test_an_alternative_is_taken_only_where_the_model_itself_can_not_be(own: str
         assert choice.chosen.model_id == own
     elif choice.chosen is not None:
         assert choice.chosen.model_id != own
-        assert choice.chosen.is_alternative
+        assert choice.chosen.origin is Origin.ALTERNATIVE
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sampled_from(MODELS), WISHES, pool_lists())
+def test_fewer_bits_are_taken_only_where_the_checkpoint_as_it_is_can_not_be(
+    model: str, wishes: dict[str, float], pools: list[NodePool]
+) -> None:
+    facts = with_pools(pools)
+    manifest = written(model, objectives=wishes, scaling={"max": 4})
+    choice = choose(manifest, facts, CATALOGUE)
+    as_stored = [item for item in choice.ranked if item.origin is Origin.ASKED]
+    assert as_stored == list(choice.ranked[: len(as_stored)])
+    if choice.chosen is None or choice.chosen.origin is Origin.ASKED:
+        return
+    assert not as_stored
+    assert choice.chosen.origin is Origin.AT_LOAD
+    assert choice.pinned is not None
+    assert choice.pinned.spec.model.quantization == choice.chosen.quantization
+    assert stale(manifest, choice.pinned) == []
+    model_asked = manifest.spec.model.model_copy(update={"quantization": choice.chosen.quantization})
+    asked = manifest.model_copy(update={"spec": manifest.spec.model_copy(update={"model": model_asked})})
+    again = choose(asked, facts, CATALOGUE).chosen
+    assert again is not None
+    assert again.origin is Origin.ASKED
+    if again.engine == choice.chosen.engine:
+        assert (again.instance_type, again.plan) == (choice.chosen.instance_type, choice.chosen.plan)
 
 
 @pytest.mark.parametrize("workload", WORKLOADS)
