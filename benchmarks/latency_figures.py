@@ -19,9 +19,9 @@ from fleet.latency_fit import (
     usual,
 )
 from fleet.latency_model import work_of
-from fleet.latency_work import StepWork
+from fleet.latency_work import Load, StepWork, plan_work
 from fleet.model import Missing
-from fleet.throughput import saturated_tokens_per_second, saturated_work
+from fleet.throughput import saturated_step, saturated_tokens_per_second
 
 Parameters = Mapping[str, float]
 Coefficients = Mapping[str, float]
@@ -144,18 +144,13 @@ def saturation(step_general: Coefficients, step_engines: OfEngines) -> Figure:
             row = point.row
             if not isinstance(row, SaturatedRow):
                 raise TypeError(f"a point of latency: {row}")
-            work = saturated_work(
-                work_of(model_of(row.shape), row.quantization, row.kv_dtype),
-                row.plan,
-                gpu(row.gpu),
-                row.input_tokens,
-                row.output_tokens,
-                largest_batch=coefficients.largest_batch,
-            )
+            load = Load(1, row.input_tokens, row.output_tokens)
+            work = plan_work(work_of(model_of(row.shape), row.quantization, row.kv_dtype), row.plan, gpu(row.gpu), load)
             if isinstance(work, Missing):
                 raise TypeError(work.message)
+            saturated = saturated_step(work, coefficients.largest_batch)
             engine = EngineCoefficients(**step_engines[point.engine])
-            return saturated_tokens_per_second(work, row.plan, step, engine, coefficients) / row.plan.gpus
+            return saturated_tokens_per_second(saturated, row.plan, step, engine, coefficients) / row.plan.gpus
 
         return predict
 

@@ -6,7 +6,7 @@ what leaving out whole GPUs and engines showed. Without the bandwidth or the pea
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from fleet.hardware import GpuModel
@@ -22,8 +22,8 @@ from fleet.latency_fit import (
 from fleet.latency_interval import Interval
 from fleet.latency_model import ModelWork, work_of
 from fleet.latency_work import Load, PlanWork, plan_work
-from fleet.model import Missing, Model
-from fleet.parallel_plan import ParallelPlan
+from fleet.model import Missing
+from fleet.serving import Serving
 
 Basis = Literal["fitted", "extrapolated", "none"]
 GPUS_OF_A_NODE = 8
@@ -42,23 +42,29 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """A model on a plan by an engine, under requests of some lengths: its latency at any number of them in flight."""
+    """How fast something is served, with any number of requests in flight: what does not depend on it, worked out."""
 
     fit: LatencyFit
-    engine: str
-    gpu: GpuModel
+    serving: Serving
     work: PlanWork
     unmeasured: tuple[str, ...]
     """What of it lies outside the measured rows, whatever the load."""
+    _known: dict[int, Latency] = field(default_factory=dict, repr=False, compare=False)
 
     def latency(self, concurrency: int) -> Latency:
-        """With some requests in flight over the whole plan."""
-        fit, gpu, engine = self.fit, self.gpu, self.engine
+        """With some requests in flight over the whole plan, remembered: whoever looks for a load asks again."""
+        found = self._known.get(concurrency)
+        if found is None:
+            found = self._known[concurrency] = self._latency(concurrency)
+        return found
+
+    def _latency(self, concurrency: int) -> Latency:
+        fit, gpu, engine = self.fit, self.serving.gpu, self.serving.engine
         step = self.work.at(concurrency)
         tpot = tpot_seconds(step, fit.step, fit.step_engine(engine))
         ttft = ttft_seconds(step, tpot, fit.first_token, fit.first_token_engine(engine))
         reasons = (*self.unmeasured, *_unmeasured_load(fit, self.work, concurrency))
-        is_generative = self.work.work.model.is_generative
+        is_generative = self.serving.model.is_generative
         return Latency(
             tpot=around(tpot, _spread(fit.tpot, fit, gpu, engine, reasons)) if is_generative else None,
             ttft=around(ttft, _spread(fit.ttft, fit, gpu, engine, reasons)),
@@ -67,56 +73,24 @@ class Speed:
         )
 
 
-def speed_of(
-    model: Model,
-    plan: ParallelPlan,
-    gpu: GpuModel,
-    *,
-    engine: str,
-    quantization: str | None = None,
-    kv_dtype: str = "auto",
-    input_tokens: int = 1024,
-    output_tokens: int = 1024,
-    fit: LatencyFit | None = None,
-) -> Speed | Missing:
+def latency_of(serving: Serving, concurrency: int = 1) -> Latency:
+    """The latency with some requests in flight over the whole plan."""
+    speed = speed_of(serving)
+    return no_latency(speed) if isinstance(speed, Missing) else speed.latency(concurrency)
+
+
+def speed_of(serving: Serving) -> Speed | Missing:
     """What does not depend on the load, worked out once; or which figure is missing."""
+    model = serving.model
     missing = model.lacks("weights") or model.lacks("kv")
     if missing:
         return missing
-    fit = fit or bundled_fit()
-    work = work_of(model, quantization, kv_dtype)
-    on_plan = plan_work(work, plan, gpu, Load(1, input_tokens, output_tokens))
+    fit = bundled_fit()
+    work = work_of(model, serving.quantization, serving.kv_dtype)
+    on_plan = plan_work(work, serving.plan, serving.gpu, Load(1, serving.input_tokens, serving.output_tokens))
     if isinstance(on_plan, Missing):
         return on_plan
-    return Speed(fit, engine, gpu, on_plan, tuple(_unmeasured_plan(fit, work, plan, gpu, engine)))
-
-
-def latency_of(
-    model: Model,
-    plan: ParallelPlan,
-    gpu: GpuModel,
-    *,
-    engine: str,
-    quantization: str | None = None,
-    kv_dtype: str = "auto",
-    concurrency: int = 1,
-    input_tokens: int = 1024,
-    output_tokens: int = 1024,
-    fit: LatencyFit | None = None,
-) -> Latency:
-    """The latency with some requests in flight over the whole plan, each with these lengths."""
-    speed = speed_of(
-        model,
-        plan,
-        gpu,
-        engine=engine,
-        quantization=quantization,
-        kv_dtype=kv_dtype,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        fit=fit,
-    )
-    return no_latency(speed) if isinstance(speed, Missing) else speed.latency(concurrency)
+    return Speed(fit, serving, on_plan, tuple(_unmeasured_plan(fit, work, serving)))
 
 
 def no_latency(missing: Missing) -> Latency:
@@ -135,8 +109,9 @@ def _unmeasured_load(fit: LatencyFit, found: PlanWork, concurrency: int) -> Iter
         yield "no measured point of a model that does not generate text from text"
 
 
-def _unmeasured_plan(fit: LatencyFit, work: ModelWork, plan: ParallelPlan, gpu: GpuModel, engine: str) -> Iterator[str]:
+def _unmeasured_plan(fit: LatencyFit, work: ModelWork, serving: Serving) -> Iterator[str]:
     """The same whatever the load; the sentences are made only where they apply, a search asks thousands of times."""
+    plan, gpu, engine = serving.plan, serving.gpu, serving.engine
     if gpu.name not in fit.gpus:
         yield f"no measured point on {gpu.name}"
     if engine not in fit.tpot.engines:

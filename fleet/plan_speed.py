@@ -10,20 +10,19 @@ from fleet.cold_start_data import weight_source
 from fleet.cost import cost_of
 from fleet.gpu_parts import slice_of
 from fleet.hardware import GpuModel, InstanceType
-from fleet.latency import latency_of
+from fleet.latency import Latency, latency_of
 from fleet.latency_interval import Interval
 from fleet.model import Missing, Model
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_wish import PlanWish
 from fleet.prices import PriceTable
 from fleet.prices import bundled as bundled_prices
+from fleet.serving import USUAL_TOKENS, Serving
 from fleet.sharing import profile_of
 from fleet.start_options import TARGET_SECONDS, StartOption, start_options
-from fleet.throughput import throughput_of
+from fleet.throughput import Throughput, throughput_of
 from fleet.weights import weights_bytes_total
 
-DEFAULT_TOKENS = 1024
-"""Length of a prompt and of an answer where nothing is said."""
 DEFAULT_SOURCE = "fsx-lustre"
 DEFAULT_LUSTRE = (4.8, 1000.0)
 """TiB and MB/s per TiB of the file system that is taken where nothing is said: 4.8 GB/s."""
@@ -44,25 +43,30 @@ def speed_document(
     model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, nodes: int, speed: SpeedWish
 ) -> dict[str, Any]:
     """The keys ``latency``, ``throughput_tokens_per_second``, ``cold_start_...`` and ``cost``."""
-    lengths = request_lengths(wish, model)
-    cut = _as_seen(gpu, wish)
-    rate, throughput = _throughput(model, plan, cut, wish, lengths)
+    serving = serving_of(model, plan, gpu, wish)
+    throughput = throughput_of(serving)
     return {
-        "latency": _latency(model, plan, cut, wish, lengths),
-        "throughput_tokens_per_second": throughput,
+        "latency": _latency(latency_of(serving, wish.concurrency)),
+        "throughput_tokens_per_second": _throughput(throughput),
         **_cold_start(model, plan, gpu, wish, nodes, speed),
-        "cost": _cost(plan, gpu, wish, speed, rate),
+        "cost": _cost(plan, gpu, wish, speed, throughput.total),
     }
+
+
+def serving_of(model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Serving:
+    """The plan as the wish serves it."""
+    seen, lengths = _as_seen(gpu, wish), request_lengths(wish, model)
+    return Serving(model, plan, seen, wish.engine, wish.quantization, wish.kv_dtype, *lengths)
 
 
 def request_lengths(wish: PlanWish, model: Model) -> tuple[int, int]:
     """Input and output tokens of a request: as asked, else what the context leaves, else 1024 each."""
     if wish.input_tokens is not None or wish.output_tokens is not None:
-        output = DEFAULT_TOKENS if wish.output_tokens is None else wish.output_tokens
-        given = (wish.context_tokens or output + DEFAULT_TOKENS) - output
+        output = USUAL_TOKENS if wish.output_tokens is None else wish.output_tokens
+        given = (wish.context_tokens or output + USUAL_TOKENS) - output
         return (max(1, given) if wish.input_tokens is None else wish.input_tokens), output
-    context = wish.context_of(model) if wish.has_context else 2 * DEFAULT_TOKENS
-    output = min(DEFAULT_TOKENS, context // 2)
+    context = wish.context_of(model) if wish.has_context else 2 * USUAL_TOKENS
+    output = min(USUAL_TOKENS, context // 2)
     return max(1, context - output), max(1, output)
 
 
@@ -90,20 +94,7 @@ def instance_for(plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> InstanceT
     return next((item for item in known if item.gpus >= plan.gpus), known[-1] if known else None)
 
 
-def _latency(
-    model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, lengths: tuple[int, int]
-) -> dict[str, Any]:
-    found = latency_of(
-        model,
-        plan,
-        gpu,
-        engine=wish.engine,
-        quantization=wish.quantization,
-        kv_dtype=wish.kv_dtype,
-        concurrency=wish.concurrency,
-        input_tokens=lengths[0],
-        output_tokens=lengths[1],
-    )
+def _latency(found: Latency) -> dict[str, Any]:
     return {
         "tpot_seconds": _interval(found.tpot),
         "ttft_seconds": _interval(found.ttft),
@@ -112,27 +103,14 @@ def _latency(
     }
 
 
-def _throughput(
-    model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, lengths: tuple[int, int]
-) -> tuple[Interval | None, dict[str, Any]]:
-    found = throughput_of(
-        model,
-        plan,
-        gpu,
-        engine=wish.engine,
-        quantization=wish.quantization,
-        kv_dtype=wish.kv_dtype,
-        input_tokens=lengths[0],
-        output_tokens=lengths[1],
-    )
-    shown = {
+def _throughput(found: Throughput) -> dict[str, Any]:
+    return {
         "total": _interval(found.total),
         "per_gpu": _interval(found.per_gpu),
         "concurrency": found.concurrency,
         "basis": found.basis,
         "reasons": found.reasons,
     }
-    return found.total, shown
 
 
 def _cold_start(

@@ -8,22 +8,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from fleet.hardware import GpuModel
-from fleet.latency import Basis
+from fleet.latency import Basis, Speed, speed_of
 from fleet.latency_fit import (
     EngineCoefficients,
     LatencyFit,
     SaturationCoefficients,
     Spread,
     StepCoefficients,
-    bundled_fit,
     prompt_seconds,
     tpot_seconds,
 )
 from fleet.latency_interval import Interval
-from fleet.latency_model import ModelWork, work_of
-from fleet.latency_work import Load, StepWork, plan_work
-from fleet.model import Missing, Model
+from fleet.latency_work import PlanWork, StepWork
+from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
+from fleet.serving import Serving
 
 UNBOUNDED = 1e9
 """Requests in flight that no cache holds."""
@@ -42,57 +41,34 @@ class Throughput:
     reasons: tuple[str, ...] = ()
 
 
-def throughput_of(
-    model: Model,
-    plan: ParallelPlan,
-    gpu: GpuModel,
-    *,
-    engine: str,
-    quantization: str | None = None,
-    kv_dtype: str = "auto",
-    input_tokens: int = 1024,
-    output_tokens: int = 1024,
-    fit: LatencyFit | None = None,
-) -> Throughput:
+def throughput_of(serving: Serving) -> Throughput:
     """The throughput of a plan under requests of these lengths."""
-    missing = model.lacks("weights") or model.lacks("kv")
-    if missing or not model.is_generative:
-        return Throughput(None, None, None, "none", (missing.message if missing else "the model generates no text",))
-    fit = fit or bundled_fit()
-    work = work_of(model, quantization, kv_dtype)
-    limit = fit.saturation.coefficients["largest_batch"]
-    step = saturated_work(work, plan, gpu, input_tokens, output_tokens, largest_batch=limit)
-    if isinstance(step, Missing):
-        return Throughput(None, None, None, "none", (step.message,))
-    rate = saturated_tokens_per_second(
-        step,
-        plan,
-        fit.step,
-        fit.step_engine(engine),
-        fit.saturated,
-    )
-    reasons = tuple(_unmeasured(fit, plan, gpu, engine))
+    speed = speed_of(serving)
+    return _none(speed.message) if isinstance(speed, Missing) else saturation_of(speed)
+
+
+def saturation_of(speed: Speed) -> Throughput:
+    """The same of what is worked out already."""
+    fit, plan, engine = speed.fit, speed.serving.plan, speed.serving.engine
+    if not speed.serving.model.is_generative:
+        return _none("the model generates no text")
+    step = saturated_step(speed.work, fit.saturated.largest_batch)
+    rate = saturated_tokens_per_second(step, plan, fit.step, fit.step_engine(engine), fit.saturated)
+    reasons = tuple(_unmeasured(fit, plan, speed.serving.gpu, engine))
     spread = _spread(fit, engine, reasons)
     total = Interval(rate * min(1.0, spread.low), rate, rate * max(1.0, spread.high))
     concurrency = round(step.batch * plan.data * plan.pipeline)
     return Throughput(total, total * (1 / plan.gpus), concurrency, "extrapolated" if reasons else "fitted", reasons)
 
 
-def saturated_work(
-    work: ModelWork,
-    plan: ParallelPlan,
-    gpu: GpuModel,
-    input_tokens: int,
-    output_tokens: int,
-    *,
-    largest_batch: float,
-) -> StepWork | Missing:
-    """The work of a step with as many requests as the KV cache holds, or as the engine batches at most."""
-    found = plan_work(work, plan, gpu, Load(UNBOUNDED, input_tokens, output_tokens))
-    if isinstance(found, Missing):
-        return found
-    batch = min(found.at(UNBOUNDED).running, largest_batch)
-    return found.at(batch * plan.data * plan.pipeline)
+def _none(reason: str) -> Throughput:
+    return Throughput(None, None, None, "none", (reason,))
+
+
+def saturated_step(work: PlanWork, largest_batch: float) -> StepWork:
+    """A step with as many requests as the KV cache holds, or as the engine batches at most."""
+    batch = min(work.at(UNBOUNDED).running, largest_batch)
+    return work.at(batch * work.plan.data * work.plan.pipeline)
 
 
 def saturated_tokens_per_second(

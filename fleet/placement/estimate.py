@@ -3,61 +3,20 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
-from fleet.hardware import GpuModel
 from fleet.latency import Latency, Speed, no_latency, speed_of
 from fleet.latency_interval import Interval
-from fleet.model import Missing, Model
-from fleet.parallel_plan import ParallelPlan
+from fleet.model import Missing
 from fleet.plan_wish import Reason
 from fleet.prices import Price
+from fleet.serving import Serving
 from fleet.spec import Objectives, Scaling
-from fleet.throughput import throughput_of
+from fleet.throughput import saturation_of
 
 DEFAULT_INPUT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024, 256
 """Where the objectives name no lengths."""
 ROUNDS = 3
 """Little's law against a latency that depends on the load: it settles within three rounds."""
-
-
-@dataclass(frozen=True)
-class Serving:
-    """One model on one plan by one engine, under requests of some lengths."""
-
-    model: Model
-    plan: ParallelPlan
-    gpu: GpuModel
-    engine: str
-    quantization: str | None
-    kv_dtype: str
-    input_tokens: int
-    output_tokens: int
-
-    @cached_property
-    def _speed(self) -> Speed | Missing:
-        return speed_of(
-            self.model,
-            self.plan,
-            self.gpu,
-            engine=self.engine,
-            quantization=self.quantization,
-            kv_dtype=self.kv_dtype,
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-        )
-
-    @cached_property
-    def _latencies(self) -> dict[int, Latency]:
-        return {}
-
-    def latency(self, concurrency: int) -> Latency:
-        """With so many requests in flight, worked out once: looking for replicas asks for the same load again."""
-        found, speed = self._latencies.get(concurrency), self._speed
-        if found is None:
-            found = no_latency(speed) if isinstance(speed, Missing) else speed.latency(concurrency)
-            self._latencies[concurrency] = found
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,33 +72,26 @@ def lengths_of(objectives: Objectives | None) -> tuple[int, int]:
 
 def at_load(serving: Serving, objectives: Objectives | None, scaling: Scaling) -> AtLoad:
     """Work out the figures; nothing here refuses."""
-    wished = objectives or Objectives()
-    rate = throughput_of(
-        serving.model,
-        serving.plan,
-        serving.gpu,
-        engine=serving.engine,
-        quantization=serving.quantization,
-        kv_dtype=serving.kv_dtype,
-        input_tokens=serving.input_tokens,
-        output_tokens=serving.output_tokens,
-    ).total
+    wished, speed = objectives or Objectives(), speed_of(serving)
+    if isinstance(speed, Missing):
+        return AtLoad(no_latency(speed), 1, None, max(1, scaling.min))
+    rate = saturation_of(speed).total
     replicas = _replicas(wished, serving.output_tokens, rate, scaling)
-    settled = _settled(serving, wished, replicas)
+    settled = _settled(speed, wished, replicas)
     if _is_late(settled[1], wished) and replicas < scaling.max:
-        replicas, settled = _enough(serving, wished, replicas, scaling.max)
+        replicas, settled = _enough(speed, wished, replicas, scaling.max)
     return AtLoad(settled[1], settled[0], rate, replicas)
 
 
-def _enough(serving: Serving, wished: Objectives, least: int, most: int) -> tuple[int, tuple[int, Latency]]:
+def _enough(speed: Speed, wished: Objectives, least: int, most: int) -> tuple[int, tuple[int, Latency]]:
     """The fewest replicas with which the wished latency is met, where more of them help; else the least."""
-    found = _settled(serving, wished, most)
+    found = _settled(speed, wished, most)
     if _is_late(found[1], wished):
-        return least, _settled(serving, wished, least)
+        return least, _settled(speed, wished, least)
     low, high = least, most
     while high - low > 1:
         middle = (low + high) // 2
-        settled = _settled(serving, wished, middle)
+        settled = _settled(speed, wished, middle)
         if _is_late(settled[1], wished):
             low = middle
         else:
@@ -220,16 +172,16 @@ def _replicas(wished: Objectives, output_tokens: int, rate: Interval | None, sca
     return max(least, math.ceil(wished.requests_per_second * output_tokens / rate.mid))
 
 
-def _settled(serving: Serving, wished: Objectives, replicas: int) -> tuple[int, Latency]:
+def _settled(speed: Speed, wished: Objectives, replicas: int) -> tuple[int, Latency]:
     """Requests in flight on one replica (Little's law: rate x time in the system) and the latency at that load."""
     concurrency = 1
-    latency = serving.latency(concurrency)
+    latency = speed.latency(concurrency)
     if wished.requests_per_second is None:
         return concurrency, latency
     for _ in range(ROUNDS):
         if latency.tpot is None or latency.ttft is None:
             break
-        seconds = latency.ttft.mid + serving.output_tokens * latency.tpot.mid
+        seconds = latency.ttft.mid + speed.serving.output_tokens * latency.tpot.mid
         concurrency = max(1, math.ceil(wished.requests_per_second / replicas * seconds))
-        latency = serving.latency(concurrency)
+        latency = speed.latency(concurrency)
     return concurrency, latency

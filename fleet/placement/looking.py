@@ -12,12 +12,13 @@ from fleet.hardware import GpuModel
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.asking import on_shared_gpu
-from fleet.placement.estimate import AtLoad, Serving, at_load, lengths_of
+from fleet.placement.estimate import AtLoad, at_load, lengths_of
 from fleet.placement.ground import ModelOption, Place
 from fleet.plan_figures import ModelFigures, figures_of
 from fleet.plan_judgement import Judged, judge, judge_possible
 from fleet.plan_search import Field, enumerate_plans, field_of, least_gpus
 from fleet.plan_wish import PlanWish, Reason
+from fleet.serving import Serving
 from fleet.spec import EngineName, Spec
 
 GpuKind = tuple[str, str, str, str]

@@ -15,6 +15,7 @@ from fleet.latency_work import Load, StepWork, step_work
 from fleet.model_catalogue import find
 from fleet.model_reading import read_model
 from fleet.parallel_plan import ParallelPlan
+from fleet.serving import Serving
 
 ENGINES = ["vllm", "sglang", "tensorrt-llm", "another"]
 GPUS = ["L4", "A100-80", "H100", "H200", "B200"]
@@ -73,6 +74,12 @@ questions = st.fixed_dictionaries(
 models, hardware, plans = st.sampled_from(sorted(MODELS)), st.sampled_from(GPUS).map(gpu), st.sampled_from(PLANS)
 
 
+def asked(model, plan, hardware, question):
+    """The latency at the question's load."""
+    served = {name: value for name, value in question.items() if name != "concurrency"}
+    return latency_of(Serving(model, plan, hardware, **served), question["concurrency"])
+
+
 def rises(before, after, figure):
     """Low may fall only where the wider interval of what was not measured begins."""
     one, other = getattr(before, figure), getattr(after, figure)
@@ -84,7 +91,7 @@ def rises(before, after, figure):
 
 @given(model=models, plan=plans, hardware=hardware, question=questions)
 def test_an_interval_rises_and_stays_above_nothing(model, plan, hardware, question):
-    latency = latency_of(MODELS[model], plan, hardware, **question)
+    latency = asked(MODELS[model], plan, hardware, question)
     for interval in (latency.tpot, latency.ttft):
         assert 0 < interval.low <= interval.mid <= interval.high < float("inf")
 
@@ -92,16 +99,16 @@ def test_an_interval_rises_and_stays_above_nothing(model, plan, hardware, questi
 @given(model=models, plan=plans, hardware=hardware, question=questions, more=st.integers(1, 1000))
 def test_more_requests_in_flight_never_make_a_token_faster(model, plan, hardware, question, more):
     question["concurrency"] = min(question["concurrency"], 1000)
-    before = latency_of(MODELS[model], plan, hardware, **question)
-    after = latency_of(MODELS[model], plan, hardware, **(question | {"concurrency": question["concurrency"] + more}))
+    before = asked(MODELS[model], plan, hardware, question)
+    after = asked(MODELS[model], plan, hardware, question | {"concurrency": question["concurrency"] + more})
     assert rises(before, after, "tpot")
     assert rises(before, after, "ttft")
 
 
 @given(model=models, plan=plans, hardware=hardware, question=questions, more=st.integers(1, 100_000))
 def test_a_longer_prompt_never_makes_a_token_faster(model, plan, hardware, question, more):
-    before = latency_of(MODELS[model], plan, hardware, **question)
-    after = latency_of(MODELS[model], plan, hardware, **(question | {"input_tokens": question["input_tokens"] + more}))
+    before = asked(MODELS[model], plan, hardware, question)
+    after = asked(MODELS[model], plan, hardware, question | {"input_tokens": question["input_tokens"] + more})
     assert rises(before, after, "tpot")
     assert rises(before, after, "ttft")
 
@@ -118,8 +125,8 @@ def test_a_longer_prompt_never_makes_a_token_faster(model, plan, hardware, quest
 def test_more_weights_never_make_a_token_faster(plan, hardware, question, layers, width, more):
     small = llama(layers, width * 128)
     large = llama(layers + more[0], (width + more[1]) * 128)
-    before = latency_of(small, plan, hardware, **question)
-    after = latency_of(large, plan, hardware, **question)
+    before = asked(small, plan, hardware, question)
+    after = asked(large, plan, hardware, question)
     assert rises(before, after, "tpot")
 
 
@@ -127,7 +134,7 @@ def test_more_weights_never_make_a_token_faster(plan, hardware, question, layers
 def test_what_was_not_measured_says_so_and_is_wider(model, question):
     for hardware in (gpu("L4"), gpu("H100")):
         for engine in ("vllm", "another"):
-            latency = latency_of(MODELS[model], ParallelPlan(), hardware, **(question | {"engine": engine}))
+            latency = asked(MODELS[model], ParallelPlan(), hardware, question | {"engine": engine})
             assert latency.basis == ("extrapolated" if latency.reasons else "fitted")
             assert latency.tpot.width >= bundled_fit().tpot.fitted.high / bundled_fit().tpot.fitted.low * (1 - 1e-9)
     assert "no measured point of another" in latency.reasons
@@ -135,7 +142,7 @@ def test_what_was_not_measured_says_so_and_is_wider(model, question):
 
 def ask(model, plan, hardware, engine="vllm", **question):
     usual = {"quantization": "fp8", "concurrency": 16, "input_tokens": 1024, "output_tokens": 1024}
-    return latency_of(model, plan, hardware, engine=engine, **(usual | question))
+    return asked(model, plan, hardware, {"engine": engine} | usual | question)
 
 
 def test_a_measured_kind_of_plan_is_fitted():

@@ -8,6 +8,7 @@ from fleet.hardware import gpu
 from fleet.model_catalogue import find
 from fleet.model_reading import read_model
 from fleet.parallel_plan import ParallelPlan
+from fleet.serving import Serving
 from fleet.throughput import throughput_of
 
 MODELS = {
@@ -22,7 +23,7 @@ lengths = st.integers(min_value=16, max_value=32768)
 
 def ask(model=LLAMA, plan=TWO_GPUS, hardware="H200", engine="tensorrt-llm", **question):
     usual = {"quantization": "fp8", "kv_dtype": "fp8", "input_tokens": 1024, "output_tokens": 1024}
-    return throughput_of(model, plan, gpu(hardware), engine=engine, **(usual | question))
+    return throughput_of(Serving(model, plan, gpu(hardware), engine, **(usual | question)))
 
 
 @given(
