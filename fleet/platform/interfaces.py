@@ -1,0 +1,116 @@
+"""Network interfaces of an instance: the layout that gives it all its EFA bandwidth, and what a layout gets wrong.
+
+Rules: the EC2 guide of EFA instance types (primary ``interface`` on card 0, ``efa-only`` on card 0 device 1 where card 0
+has EFA, ``efa-only`` on device 0 of every further card), and the checks that Karpenter makes of its node classes.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fleet.hardware import InstanceType, NetworkCard
+from fleet.platform.finding import Finding, Grade, PlatformRule
+
+InterfaceType = Literal["interface", "efa", "efa-only"]
+EFA_TYPES: tuple[InterfaceType, ...] = ("efa", "efa-only")
+
+_GUIDE = "EC2 user guide, EFA-enabled instance types"
+_KARPENTER = "karpenter 1.14 pkg/apis/v1/ec2nodeclass.go"
+
+EFA_COUNT = PlatformRule(
+    "efa-interface-count",
+    Grade.HIGH,
+    "An instance with EFA has as many EFA interfaces as it can have",
+    "take the number from the instance's EFA maximum, not from its number of cards",
+    "eksctl#8685, aws-parallelcluster#7143",
+)
+EFA_SUPPORT = PlatformRule(
+    "efa-on-instance-without",
+    Grade.HIGH,
+    "EFA interfaces stand on instances and cards that have EFA",
+    "take type 'interface', or an instance and a card with EFA",
+    f"{_GUIDE}; aws-parallelcluster#7143",
+)
+INDEX = PlatformRule(
+    "interface-index",
+    Grade.HIGH,
+    "Every interface has a card and a device that the instance has, and none has another's",
+    "card < network cards, device < interfaces of that card, each pair once",
+    f"eksctl#7520, terraform-aws-eks#2654; {_KARPENTER}",
+)
+PRIMARY = PlatformRule(
+    "interface-primary",
+    Grade.HIGH,
+    "Card 0 device 0 carries IP",
+    "make card 0 device 0 an 'interface'; an efa-only one can't be primary",
+    f"{_GUIDE}; {_KARPENTER}",
+)
+PUBLIC = PlatformRule(
+    "efa-only-public-ip",
+    Grade.HIGH,
+    "Neither efa-only interfaces nor one of several interfaces asks for a public IP",
+    "leave associate_public_ip_address out; nodes stand in private subnets",
+    "karpenter#5666",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """One network interface as a launch template asks for it."""
+
+    card: int
+    device: int
+    type: InterfaceType | str = "interface"
+    """A string that is none of the known ones is a finding."""
+    wants_public_ip: bool = False
+
+
+def efa_layout(shape: InstanceType) -> tuple[Interface, ...]:
+    """The primary interface and every EFA interface that the instance can have; one interface where it has none."""
+    primary = Interface(0, 0)
+    found = [Interface(card.index, 1 if card.index == 0 else 0, "efa-only") for card in _efa_cards(shape)]
+    return (primary, *found[: shape.max_efa_interfaces])
+
+
+def interface_findings(shape: InstanceType, interfaces: Sequence[Interface], *, wants_efa: bool) -> Iterator[Finding]:
+    """What is wrong with the interfaces of a launch template for an instance type."""
+    cards = {card.index: card for card in shape.network_cards}
+    yield from _indices(shape, interfaces, cards)
+    yield from _types(shape, interfaces, cards)
+    if not any((item.card, item.device, item.type) in ((0, 0, "interface"), (0, 0, "efa")) for item in interfaces):
+        yield Finding(PRIMARY, "no interface with IP stands on card 0 device 0")
+    for item in interfaces:
+        if item.wants_public_ip and (item.type == "efa-only" or len(interfaces) > 1):
+            message = f"the {item.type} interface on card {item.card} device {item.device} asks for a public IP"
+            yield Finding(PUBLIC, f"{message}; it is one of {len(interfaces)}")
+    found = sum(item.type in EFA_TYPES for item in interfaces)
+    if wants_efa and shape.supports_efa and found != shape.max_efa_interfaces:
+        message = f"{found} EFA interfaces; {shape.name} has {shape.max_efa_interfaces}"
+        yield Finding(EFA_COUNT, message, evidence={"found": found, "maximum": shape.max_efa_interfaces})
+
+
+def _efa_cards(shape: InstanceType) -> Iterator[NetworkCard]:
+    return (card for card in shape.network_cards if "efa-only" in card.interface_types)
+
+
+def _indices(shape: InstanceType, interfaces: Sequence[Interface], cards: dict[int, NetworkCard]) -> Iterator[Finding]:
+    for item in interfaces:
+        card = cards.get(item.card)
+        if card is None:
+            yield Finding(INDEX, f"network card {item.card}; {shape.name} has cards 0 to {len(cards) - 1}")
+        elif item.device >= card.max_interfaces:
+            message = f"device {item.device} on card {item.card}; that card of {shape.name} has {card.max_interfaces}"
+            yield Finding(INDEX, message)
+    for (index, device), count in Counter((item.card, item.device) for item in interfaces).items():
+        if count > 1:
+            yield Finding(INDEX, f"{count} interfaces on card {index} device {device}")
+
+
+def _types(shape: InstanceType, interfaces: Sequence[Interface], cards: dict[int, NetworkCard]) -> Iterator[Finding]:
+    for item in interfaces:
+        card = cards.get(item.card)
+        if item.type not in EFA_TYPES or card is None or item.type in card.interface_types:
+            continue
+        has = ", ".join(card.interface_types)
+        yield Finding(EFA_SUPPORT, f"{item.type} on card {item.card} of {shape.name}, which has {has} only")

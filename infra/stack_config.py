@@ -1,0 +1,161 @@
+"""What one stack is told: ``enginehouse:stack`` of ``Pulumi.<env>.yaml``, read once into closed values."""
+
+from ipaddress import IPv4Network
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from fleet.node_pools import NodePool
+from fleet.spec import Line, Name
+from fleet.value import Value
+
+CONFIG_VERSION = 1
+Count = Annotated[int, Field(ge=0)]
+Arn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:\d{12}:.+$")]
+Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
+Zone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
+Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")]
+Minor = Annotated[str, StringConstraints(pattern=r"^1\.\d{2}$")]
+
+
+class NetworkConfig(Value):
+    """The VPC."""
+
+    cidr: IPv4Network = IPv4Network("10.0.0.0/16")
+    zones: Annotated[tuple[Zone, ...], Field(min_length=2)]
+    """Zones with subnets; EKS wants two at least."""
+    nat: Literal["per-zone", "one"] = "per-zone"
+    """``one`` is cheaper, and all nodes lose the way out with its zone."""
+    flow_log_days: Count = 30
+
+
+class ClusterConfig(Value):
+    """The EKS cluster."""
+
+    kubernetes: Minor
+    endpoint: Literal["private", "public"] = "private"
+    public_cidrs: tuple[IPv4Network, ...] = ()
+    """Who reaches a public endpoint; only and always with ``endpoint: public``."""
+    admins: Annotated[tuple[Arn, ...], Field(min_length=1)]
+    """IAM roles that get cluster-admin by an access entry; nobody else has it, the creator neither."""
+    log_days: Count = 90
+    deletion_protection: bool = True
+
+
+class SystemNodesConfig(Value):
+    """Nodes for what is no engine: DNS, KEDA, Kueue, the gateway, the control plane."""
+
+    instance_types: Annotated[tuple[Line, ...], Field(min_length=1)] = ("m7i.xlarge",)
+    min_nodes: Annotated[int, Field(ge=1)] = 2
+    max_nodes: Annotated[int, Field(ge=1)] = 6
+
+
+class NodeImage(Value):
+    """What the nodes of a pool start from."""
+
+    family: Literal["al2023", "bottlerocket"] = "al2023"
+    release: Line | None = None
+    """The AMI release of the node group; ``None`` = not filled in yet, which stops the program."""
+    driver: Line | None = None
+    """The NVIDIA driver of that release, where it is known: engine images are checked against it."""
+
+
+class Preload(Value):
+    """How engine images come onto new nodes faster."""
+
+    data_volume_snapshot: Annotated[str, StringConstraints(pattern=r"^snap-[0-9a-f]{8,17}$")] | None = None
+    """Bottlerocket: a snapshot of a data volume that holds the images."""
+    parallel_pull: bool = True
+    """AL2023: layers are fetched and unpacked in parallel on the local disks."""
+
+
+class PoolConfig(NodePool):
+    """A node pool as the environment's ``pools.yaml`` has it, and what the cloud has to know beside."""
+
+    min_nodes: Count = 0
+    desired_nodes: Count = 0
+    """At creation; later the autoscaler's."""
+    zones: tuple[Zone, ...] = ()
+    """Empty = ``zone`` where it is given, else every zone of the network."""
+    reservation_id: Annotated[str, StringConstraints(pattern=r"^cr-[0-9a-f]{8,17}$")] | None = None
+    """An On-Demand Capacity Reservation, or the reservation of a Capacity Block."""
+    efa: bool = False
+    """For replicas over several nodes; a single node gains nothing from it."""
+    placement_group: bool = False
+    """A cluster placement group; never beside a reservation, which has its own."""
+    image: NodeImage = NodeImage()
+    preload: Preload = Preload()
+    root_volume_gib: Annotated[int, Field(ge=20)] = 200
+    time_slices: Annotated[int, Field(ge=2)] | None = None
+    """Pods per GPU; only and always with sharing ``time-slicing`` or ``mps``."""
+    allocation: Literal["device-plugin", "dra"] = "device-plugin"
+    """How pods get GPUs."""
+    update: Literal["minimal", "default"] = "minimal"
+    """``minimal`` takes nodes away before it adds new ones: GPUs are rarely spare."""
+    labels: dict[Line, Line] = Field(default_factory=dict)
+
+
+class LustreWeights(Value):
+    """Weights on FSx for Lustre, PERSISTENT_2, linked to the bucket."""
+
+    kind: Literal["lustre"]
+    capacity_gib: Annotated[int, Field(ge=1200)]
+    mb_per_second_per_tib: Literal[125, 250, 500, 1000]
+    zone: Zone
+    efa: bool = False
+    metadata_iops: Annotated[int, Field(ge=1500)] | Literal["automatic"] = "automatic"
+    bucket_path: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]*$")] = "/weights"
+    """Where the bucket appears in the file system."""
+
+
+class NodeLocalWeights(Value):
+    """Weights streamed from the bucket to the local disks of each node; no file system."""
+
+    kind: Literal["node-local"]
+
+
+Weights = Annotated[LustreWeights | NodeLocalWeights, Field(discriminator="kind")]
+
+
+class BudgetConfig(Value):
+    """The alarm on money."""
+
+    usd_per_month: Annotated[float, Field(gt=0)]
+    emails: Annotated[tuple[Email, ...], Field(min_length=1)]
+
+
+class Versions(Value):
+    """What is filled in where `infra.versions` does not know it: add-on or chart -> version."""
+
+    addons: dict[Name, Line] = Field(default_factory=dict)
+    charts: dict[Name, Line] = Field(default_factory=dict)
+
+
+class StackConfig(Value):
+    """One environment's cluster."""
+
+    version: Literal[1]
+    """Of this file's shape."""
+    environment: Name
+    """The folder ``environments/<environment>`` whose manifests run here."""
+    region: Region
+    owner: Line
+    """Stands in the tags of everything."""
+    network: NetworkConfig
+    cluster: ClusterConfig
+    system_nodes: SystemNodesConfig = SystemNodesConfig()
+    pools: Annotated[tuple[PoolConfig, ...], Field(min_length=1)]
+    weights: Weights
+    repositories: tuple[Line, ...] = ()
+    """Names of image repositories that are made in the account's registry."""
+    budget: BudgetConfig
+    versions: Versions = Versions()
+    tags: dict[Line, Line] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_once(self) -> Self:
+        names = [pool.name for pool in self.pools]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"pools: {', '.join(twice)} stand there more than once; give each pool its own name")
+        return self
