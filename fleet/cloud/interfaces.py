@@ -1,6 +1,6 @@
 """Network interfaces of an instance: the layout that gives it all its EFA bandwidth, and what a layout gets wrong.
 
-Rules: the EC2 guide of EFA instance types (primary ``interface`` on card 0, ``efa-only`` on card 0 device 1 where card 0
+Rules: the EC2 guide of EFA instance types (primary ``interface`` on card 0, ``efa-only`` on its device 1 where that card
 has EFA, ``efa-only`` on device 0 of every further card), and the checks that Karpenter makes of its node classes.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from fleet.hardware import InstanceType, NetworkCard
-from fleet.platform.finding import Finding, Grade, PlatformRule
+from fleet.cloud.finding import Finding, Grade, CloudRule
 
 InterfaceType = Literal["interface", "efa", "efa-only"]
 EFA_TYPES: tuple[InterfaceType, ...] = ("efa", "efa-only")
@@ -18,35 +18,35 @@ EFA_TYPES: tuple[InterfaceType, ...] = ("efa", "efa-only")
 _GUIDE = "EC2 user guide, EFA-enabled instance types"
 _KARPENTER = "karpenter 1.14 pkg/apis/v1/ec2nodeclass.go"
 
-EFA_COUNT = PlatformRule(
+EFA_COUNT = CloudRule(
     "efa-interface-count",
     Grade.HIGH,
     "An instance with EFA has as many EFA interfaces as it can have",
     "take the number from the instance's EFA maximum, not from its number of cards",
     "eksctl#8685, aws-parallelcluster#7143",
 )
-EFA_SUPPORT = PlatformRule(
+EFA_SUPPORT = CloudRule(
     "efa-on-instance-without",
     Grade.HIGH,
     "EFA interfaces stand on instances and cards that have EFA",
     "take type 'interface', or an instance and a card with EFA",
     f"{_GUIDE}; aws-parallelcluster#7143",
 )
-INDEX = PlatformRule(
+INDEX = CloudRule(
     "interface-index",
     Grade.HIGH,
     "Every interface has a card and a device that the instance has, and none has another's",
     "card < network cards, device < interfaces of that card, each pair once",
     f"eksctl#7520, terraform-aws-eks#2654; {_KARPENTER}",
 )
-PRIMARY = PlatformRule(
+PRIMARY = CloudRule(
     "interface-primary",
     Grade.HIGH,
     "Card 0 device 0 carries IP",
     "make card 0 device 0 an 'interface'; an efa-only one can't be primary",
     f"{_GUIDE}; {_KARPENTER}",
 )
-PUBLIC = PlatformRule(
+PUBLIC = CloudRule(
     "efa-only-public-ip",
     Grade.HIGH,
     "Neither efa-only interfaces nor one of several interfaces asks for a public IP",
@@ -114,3 +114,6 @@ def _types(shape: InstanceType, interfaces: Sequence[Interface], cards: dict[int
             continue
         has = ", ".join(card.interface_types)
         yield Finding(EFA_SUPPORT, f"{item.type} on card {item.card} of {shape.name}, which has {has} only")
+
+
+RULES: tuple[CloudRule, ...] = (EFA_COUNT, EFA_SUPPORT, INDEX, PRIMARY, PUBLIC)

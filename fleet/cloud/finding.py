@@ -1,4 +1,4 @@
-"""What a rule of the platform says, and what is known of the rule itself."""
+"""What a rule of the cloud says, and what is known of the rule itself."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Grade(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PlatformRule:
+class CloudRule:
     """One rule about what a cluster is built of."""
 
     id: str
@@ -32,7 +32,7 @@ class PlatformRule:
 class Finding:
     """One place where a rule is broken."""
 
-    rule: PlatformRule
+    rule: CloudRule
     message: str
     """What is wrong, with which value."""
     remedy: str = ""
