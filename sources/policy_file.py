@@ -4,7 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from fleet.nearest import did_you_mean
-from fleet.policy import Policy, PolicyBook
+from fleet.policy import PlatformPolicy, Policy, PolicyBook
 from sources.errors import SourceError
 from sources.yaml_file import mapping_of, read_text, validated
 
@@ -38,6 +38,9 @@ def parse(text: str, *, source: str) -> PolicyBook:
     for name, changes in book.environments.items():
         base = book.default.model_dump()
         validated(Policy, base | changes, source=source, pointer=f"/environments/{name}")
+    for name, changes in book.platform.environments.items():
+        validated(PlatformPolicy, changes, source=source, pointer=f"/platform/environments/{name}")
+        _check_name(book, name)
     return book
 
 
@@ -46,8 +49,18 @@ def policy_for(book: PolicyBook, environment: str) -> Policy:
 
     A mistyped name would get the milder default, so an unknown one is an error (`SourceError`).
     """
+    _check_name(book, environment)
+    return book.policy_for(environment)
+
+
+def platform_for(book: PolicyBook, environment: str) -> PlatformPolicy:
+    """What the cluster of an environment may be; an unknown environment is an error (`SourceError`)."""
+    _check_name(book, environment)
+    return book.platform_for(environment)
+
+
+def _check_name(book: PolicyBook, environment: str) -> None:
     if book.environments and environment not in book.environments:
         known = ", ".join(book.environments)
         hint = did_you_mean(environment, book.environments)
         raise SourceError(f"the policy has no environment '{environment}' (it has: {known}){hint}")
-    return book.policy_for(environment)

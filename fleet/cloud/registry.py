@@ -1,0 +1,27 @@
+"""Every rule of the cloud, by id."""
+
+from collections.abc import Iterable, Mapping
+
+from fleet.cloud import identity, interfaces, limits
+from fleet.cloud.finding import CloudRule
+from fleet.nearest import did_you_mean
+
+THEMES: Mapping[str, tuple[CloudRule, ...]] = {
+    "nodes": interfaces.RULES,
+    "identity": identity.RULES,
+    "limits": limits.RULES,
+}
+"""Theme -> its rules, in the order of the reference."""
+RULES: tuple[CloudRule, ...] = tuple(rule for rules in THEMES.values() for rule in rules)
+BY_ID: Mapping[str, CloudRule] = {rule.id: rule for rule in RULES}
+
+
+class UnknownRule(Exception):
+    """A rule id that no theme has."""
+
+
+def check_ids(ids: Iterable[str]) -> None:
+    """Raise `UnknownRule` for the first id that no theme has, with the nearest one that there is."""
+    for found in ids:
+        if found not in BY_ID:
+            raise UnknownRule(f"no rule of the platform is called '{found}'{did_you_mean(found, BY_ID)}")
