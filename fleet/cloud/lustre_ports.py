@@ -1,0 +1,89 @@
+"""The ports by which nodes and a Lustre file system reach each other, as its security groups open them.
+
+Groups count when the file system is made: its network interfaces keep them, and it doesn't say later which they were,
+so a mistake here costs a new file system.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fleet.cloud.finding import CloudRule, Finding, Grade
+
+LUSTRE_PORTS: tuple[tuple[int, int], ...] = ((988, 988), (1018, 1023))
+"""TCP, first and last, from the file system's own group and from the nodes."""
+EVERY_PROTOCOL = "-1"
+SELF = "self"
+
+_GUIDE = "FSx for Lustre guide, limiting access with security groups"
+
+PORTS = CloudRule(
+    "lustre-ports",
+    Grade.HIGH,
+    "The groups of a file system let TCP 988 and 1018-1023 in from the file system itself and from its nodes",
+    "open TCP 988 and 1018-1023 from the group itself and from the group of the nodes, before the file system is made",
+    f"{_GUIDE}; aws-fsx-csi-driver#32, hpc-recipes#50, bottlerocket#3459",
+)
+EFA_TRAFFIC = CloudRule(
+    "lustre-efa-traffic",
+    Grade.HIGH,
+    "The group of a file system with EFA lets all traffic in from itself and out to itself",
+    "add an ingress and an egress rule of all protocols with the group itself as the other side",
+    "FSx for Lustre guide, troubleshooting: insufficient security group permissions for an EFA-enabled file system",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """One rule of a security group."""
+
+    peer: str
+    """The other side: `SELF`, the id of a group, a prefix list or a range of addresses."""
+    protocol: str
+    """``tcp``, ``6``, `EVERY_PROTOCOL`, …"""
+    first_port: int = 0
+    last_port: int = 65535
+    is_ingress: bool = True
+
+    def lets_in(self, first: int, last: int) -> bool:
+        """Whether it lets all TCP ports of a range in."""
+        if not self.is_ingress:
+            return False
+        if self.protocol == EVERY_PROTOCOL:
+            return True
+        return self.protocol in ("tcp", "6") and self.first_port <= first and last <= self.last_port
+
+
+def port_findings(openings: Sequence[Opening], *, has_efa: bool) -> Iterator[Finding]:
+    """What the rules of all groups of a file system leave shut that it needs.
+
+    A range that is open for the nodes only is found: the file system's servers talk to each other as well. Which peer
+    are the nodes is not known here, so any other peer counts as them.
+    """
+    peers = {opening.peer for opening in openings if opening.is_ingress}
+    for peer in (SELF, None):
+        shut = [ports for ports in LUSTRE_PORTS if not _is_open(openings, peer, ports)]
+        if shut:
+            ranges = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in shut)
+            side = "from the file system itself" if peer == SELF else "from any node"
+            yield Finding(PORTS, f"TCP {ranges} is not open {side}", evidence={"peers": ", ".join(sorted(peers))})
+    if has_efa:
+        yield from _efa_traffic(openings)
+
+
+def _is_open(openings: Sequence[Opening], peer: str | None, ports: tuple[int, int]) -> bool:
+    """Whether a peer may come in by a range; ``None`` = any but the group itself."""
+    return any(
+        opening.lets_in(*ports) and (opening.peer == peer if peer else opening.peer != SELF) for opening in openings
+    )
+
+
+def _efa_traffic(openings: Sequence[Opening]) -> Iterator[Finding]:
+    for is_ingress, way in ((True, "in from"), (False, "out to")):
+        if not any(
+            opening.peer == SELF and opening.protocol == EVERY_PROTOCOL and opening.is_ingress == is_ingress
+            for opening in openings
+        ):
+            yield Finding(EFA_TRAFFIC, f"no rule lets all traffic {way} the group itself")
+
+
+RULES: tuple[CloudRule, ...] = (PORTS, EFA_TRAFFIC)
