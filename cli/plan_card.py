@@ -10,7 +10,8 @@ from fleet.plan_answer import PlanAnswer
 BAR_WIDTH = 60
 _PARTS = (("weights", "#"), ("kv_cache", "="), ("activation", "~"), ("overhead", "o"), ("free", "."))
 _MILLISECONDS = 1000.0
-_OF_A_START = frozenset({"ways to start", "settings"})
+_APART = "prefill and decode apart, or together on as many GPUs"
+_OF_A_START = frozenset({"ways to start", "settings", _APART})
 """Tables about an engine that runs: nothing of it helps where the plan does not fit."""
 
 
@@ -139,8 +140,26 @@ def _tables(document: Mapping[str, Any]) -> Iterator[tuple[str, list[dict[str, o
     yield "what would fit", [{"change": item["change"], "how": item["message"]} for item in document["counterfactuals"]]
     yield "other plans that fit", [_alternative(item) for item in document["alternatives"]]
     yield "ways to start", [_start(item) for item in document["cold_start_options"]]
+    yield _APART, list(_pools(document["disaggregation"]))
     settings = document["batch"] or ()
     yield "settings", [{"setting": i["name"], "value": i["value"], "why": i["reason"]} for i in settings]
+
+
+def _pools(found: Mapping[str, Any]) -> Iterator[dict[str, object]]:
+    """Nothing where separate pools are not proposed."""
+    if found["pools"] is None:
+        return
+    apart = f"{found['prefill_replicas']} prefill, {found['decode_replicas']} decode"
+    for way, side in ((apart, found["pools"]), ("together", found["colocated"])):
+        rate, cost = side["throughput_tokens_per_second"]["total"], side["cost"]["usd_per_million_output_tokens"]
+        yield {
+            "replicas": way,
+            "gpus": side["gpus"],
+            "output token": duration_span(side["latency"]["tpot_seconds"]),
+            "first token": duration_span(side["latency"]["ttft_seconds"]),
+            "tokens a second": "unknown" if rate is None else f"{rate['low']:,.0f}-{rate['high']:,.0f}",
+            "a million tokens": "unknown" if cost is None else f"${cost['low']:,.2f}-{cost['high']:,.2f}",
+        }
 
 
 def _start(item: Mapping[str, Any]) -> dict[str, object]:

@@ -58,12 +58,16 @@ class Speed:
             found = self._known[concurrency] = self._latency(concurrency)
         return found
 
+    def reasons(self, concurrency: int) -> tuple[str, ...]:
+        """What lies outside the measured rows with some requests in flight."""
+        return (*self.unmeasured, *_unmeasured_load(self.fit, self.work, concurrency))
+
     def _latency(self, concurrency: int) -> Latency:
         fit, gpu, engine = self.fit, self.serving.gpu, self.serving.engine
         step = self.work.at(concurrency)
         tpot = tpot_seconds(step, fit.step, fit.step_engine(engine))
         ttft = ttft_seconds(step, tpot, fit.first_token, fit.first_token_engine(engine))
-        reasons = (*self.unmeasured, *_unmeasured_load(fit, self.work, concurrency))
+        reasons = self.reasons(concurrency)
         is_generative = self.serving.model.is_generative
         return Latency(
             tpot=around(tpot, _spread(fit.tpot, fit, gpu, engine, reasons)) if is_generative else None,

@@ -1,13 +1,12 @@
 """Speed, cold start and cost of a plan, as the answer's document spells them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fleet import hardware
 from fleet.cold_start import ColdStartWish, Replica, cold_start_of
 from fleet.cold_start_data import weight_source
-from fleet.cost import cost_of
+from fleet.cost import Cost, cost_of
 from fleet.gpu_parts import slice_of
 from fleet.hardware import GpuModel, InstanceType
 from fleet.latency import Latency, latency_of
@@ -26,6 +25,11 @@ from fleet.weights import weights_bytes_total
 DEFAULT_SOURCE = "fsx-lustre"
 DEFAULT_LUSTRE = (4.8, 1000.0)
 """TiB and MB/s per TiB of the file system that is taken where nothing is said: 4.8 GB/s."""
+
+COST_KEYS = (
+    *("instance_type", "purchase", "nodes", "gpu_share", "usd_per_hour", "usd_per_hour_of_share"),
+    *("usd_per_million_output_tokens", "priced_as_part_of", "priced_on", "is_estimate", "source", "reason"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +50,10 @@ def speed_document(
     serving = serving_of(model, plan, gpu, wish)
     throughput = throughput_of(serving)
     return {
-        "latency": _latency(latency_of(serving, wish.concurrency)),
-        "throughput_tokens_per_second": _throughput(throughput),
+        "latency": latency_document(latency_of(serving, wish.concurrency)),
+        "throughput_tokens_per_second": throughput_document(throughput),
         **_cold_start(model, plan, gpu, wish, nodes, speed),
-        "cost": _cost(plan, gpu, wish, speed, throughput.total),
+        "cost": cost_document(plan_cost(plan, gpu, wish, speed, throughput.total)),
     }
 
 
@@ -94,19 +98,21 @@ def instance_for(plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> InstanceT
     return next((item for item in known if item.gpus >= plan.gpus), known[-1] if known else None)
 
 
-def _latency(found: Latency) -> dict[str, Any]:
+def latency_document(found: Latency) -> dict[str, Any]:
+    """The keys of ``latency``."""
     return {
-        "tpot_seconds": _interval(found.tpot),
-        "ttft_seconds": _interval(found.ttft),
+        "tpot_seconds": interval_document(found.tpot),
+        "ttft_seconds": interval_document(found.ttft),
         "basis": found.basis,
         "reasons": found.reasons,
     }
 
 
-def _throughput(found: Throughput) -> dict[str, Any]:
+def throughput_document(found: Throughput) -> dict[str, Any]:
+    """The keys of ``throughput_tokens_per_second``."""
     return {
-        "total": _interval(found.total),
-        "per_gpu": _interval(found.per_gpu),
+        "total": interval_document(found.total),
+        "per_gpu": interval_document(found.per_gpu),
         "concurrency": found.concurrency,
         "basis": found.basis,
         "reasons": found.reasons,
@@ -129,10 +135,10 @@ def _cold_start(
     )
     asked = speed.cold_start or ColdStartWish(weights=weight_source(DEFAULT_SOURCE).sized(*DEFAULT_LUSTRE))
     found = cold_start_of(replica, asked)
-    phases = {phase.value: _interval(seconds) for phase, seconds in found.phases.items()}
+    phases = {phase.value: interval_document(seconds) for phase, seconds in found.phases.items()}
     shown = {
         **phases,
-        "total": _interval(found.total),
+        "total": interval_document(found.total),
         "weights_from": asked.weights.name,
         "weights_gigabytes_per_second": asked.weights.gigabytes_per_second_of_node(asked.replicas_together * nodes),
     }
@@ -145,7 +151,7 @@ def _start_option(option: StartOption) -> dict[str, Any]:
     return {
         "name": option.name,
         "what": option.what,
-        "total": _interval(option.start.total),
+        "total": interval_document(option.start.total),
         "target_seconds": verdict.target_seconds,
         "reaches_target": "likely" if verdict.is_likely else "at best" if verdict.is_reachable else "no",
         "breaking_phase": None if verdict.breaking_phase is None else verdict.breaking_phase.value,
@@ -153,35 +159,31 @@ def _start_option(option: StartOption) -> dict[str, Any]:
     }
 
 
-def _cost(
-    plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, speed: SpeedWish, rate: Interval | None
-) -> Mapping[str, Any] | None:
+def plan_cost(
+    plan: ParallelPlan, gpu: GpuModel, wish: PlanWish, speed: SpeedWish, rate: Interval | None, *, replicas: int = 1
+) -> Cost | None:
+    """What replicas of a plan cost that together make tokens at some rate; ``None`` where no instance has the GPU."""
     instance = instance_for(plan, gpu, wish)
     if instance is None:
         return None
-    found = cost_of(
+    return cost_of(
         instance,
-        plan.gpus,
+        replicas * plan.gpus,
         table=speed.prices or bundled_prices(),
         purchase=speed.purchase,
         output_tokens_per_second=rate,
         slices_per_gpu=slices_per_gpu(gpu, wish),
     )
-    return {
-        "instance_type": found.instance_type,
-        "purchase": found.purchase,
-        "nodes": found.nodes,
-        "gpu_share": found.gpu_share,
-        "usd_per_hour": found.usd_per_hour,
-        "usd_per_hour_of_share": found.usd_per_hour_of_share,
-        "usd_per_million_output_tokens": _interval(found.usd_per_million_output_tokens),
-        "priced_as_part_of": found.priced_as_part_of,
-        "priced_on": found.priced_on,
-        "is_estimate": found.is_estimate,
-        "source": found.source,
-        "reason": found.reason,
-    }
 
 
-def _interval(interval: Interval | None) -> dict[str, float] | None:
+def cost_document(found: Cost | None) -> dict[str, Any] | None:
+    """The keys of ``cost``."""
+    if found is None:
+        return None
+    shown = {name: getattr(found, name) for name in COST_KEYS}
+    return shown | {"usd_per_million_output_tokens": interval_document(found.usd_per_million_output_tokens)}
+
+
+def interval_document(interval: Interval | None) -> dict[str, float] | None:
+    """Low, mid, high."""
     return None if interval is None else {"low": interval.low, "mid": interval.mid, "high": interval.high}

@@ -9,7 +9,6 @@ from typing import Any
 from fleet import hardware
 from fleet.batch_advice import batch_settings, moe_advice
 from fleet.constraints.kernels import kernel_notes
-from fleet.disaggregation import disaggregation
 from fleet.hardware import GpuModel, SharingMode
 from fleet.kv_cache import cross_bytes_per_sequence, kv_bytes_per_token, kv_sliding, state_bytes_per_sequence
 from fleet.kv_tiers import Tier, tiers
@@ -22,6 +21,7 @@ from fleet.plan_counterfactual import counterfactuals, largest_context
 from fleet.plan_figures import ModelFigures, figures_of
 from fleet.plan_hardware import ground_of
 from fleet.plan_judgement import Judged, judge, judge_possible
+from fleet.plan_pools import disaggregation_document
 from fleet.plan_search import Field, enumerate_plans, smallest
 from fleet.plan_speed import SpeedWish, instance_for, speed_document
 from fleet.plan_wish import PlanWish, Reason, gpus_in_words
@@ -62,7 +62,7 @@ def plan(model: Model, wish: PlanWish, *, speed: SpeedWish | None = None) -> Pla
         alternatives=_alternatives(figures, gpu, wish, field, chosen),
         counterfactuals=counterfactuals(figures, gpu, wish, field, chosen) if fits == "no" else (),
         notes=(*((ground.note,) if ground.note else ()), *_notes(figures, gpu, wish, chosen, nodes, field)),
-        advice=_advice(figures, gpu, wish, chosen.plan, memory, size),
+        advice=_advice(figures, gpu, wish, chosen.plan, memory, size, speed),
         speed=speed_document(model, chosen.plan, gpu, wish, nodes, speed),
     )
 
@@ -206,19 +206,12 @@ def _advice(
     item: ParallelPlan,
     memory: Memory | None,
     size: ModelSize,
+    speed: SpeedWish,
 ) -> dict[str, Any]:
-    pools = disaggregation(
-        figures,
-        item,
-        gpu,
-        wish,
-        parameters_active=size.parameters_active,
-        kv_bytes_per_token=size.kv_bytes_per_token,
-    )
     return {
         "batch": None if memory is None else batch_settings(figures, wish, gpu, memory),
         "experts": moe_advice(figures, item, wish, gpu, memory),
-        "disaggregation": pools,
+        "disaggregation": disaggregation_document(figures.model, item, gpu, wish, speed),
         "kv_tiers": _tiers(gpu, wish, item, memory, size),
     }
 

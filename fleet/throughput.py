@@ -4,10 +4,10 @@ The batch is what the KV cache holds (and no engine batches more than some), its
 with every prompt paid in full. Fitted on one engine; for the others the answer says ``extrapolated``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from fleet.hardware import GpuModel
 from fleet.latency import Basis, Speed, speed_of
 from fleet.latency_fit import (
     EngineCoefficients,
@@ -15,6 +15,7 @@ from fleet.latency_fit import (
     SaturationCoefficients,
     Spread,
     StepCoefficients,
+    around,
     prompt_seconds,
     tpot_seconds,
 )
@@ -54,9 +55,8 @@ def saturation_of(speed: Speed) -> Throughput:
         return _none("the model generates no text")
     step = saturated_step(speed.work, fit.saturated.largest_batch)
     rate = saturated_tokens_per_second(step, plan, fit.step, fit.step_engine(engine), fit.saturated)
-    reasons = tuple(_unmeasured(fit, plan, speed.serving.gpu, engine))
-    spread = _spread(fit, engine, reasons)
-    total = Interval(rate * min(1.0, spread.low), rate, rate * max(1.0, spread.high))
+    reasons = unmeasured_saturation(speed)
+    total = around(rate, beyond(fit, engine) if reasons else fit.saturation.fitted)
     concurrency = round(step.batch * plan.data * plan.pipeline)
     return Throughput(total, total * (1 / plan.gpus), concurrency, "extrapolated" if reasons else "fitted", reasons)
 
@@ -79,14 +79,20 @@ def saturated_tokens_per_second(
     saturation: SaturationCoefficients,
 ) -> float:
     """Tokens of a step over its seconds; each token pays its part of a prompt."""
-    decode = saturation.decode_factor * tpot_seconds(step, fit, _undisturbed(engine))
+    decode = saturation.decode_factor * tpot_seconds(step, fit, undisturbed(engine))
     prompt = prompt_seconds(step, _saturated(fit, saturation.prompt_efficiency))
     seconds = decode + step.batch * prompt / step.output_tokens
     return step.batch * plan.data * plan.pipeline / seconds
 
 
+def prompt_at_saturation(speed: Speed) -> float:
+    """Seconds that one prompt takes of its ranks."""
+    return prompt_seconds(speed.work.at(1), _saturated(speed.fit.step, speed.fit.saturated.prompt_efficiency))
+
+
 @lru_cache(maxsize=64)
-def _undisturbed(engine: EngineCoefficients) -> EngineCoefficients:
+def undisturbed(engine: EngineCoefficients) -> EngineCoefficients:
+    """The engine without the prompts that hold up its steps."""
     return replace(engine, interference=0.0)
 
 
@@ -95,22 +101,24 @@ def _saturated(fit: StepCoefficients, prompt_efficiency: float) -> StepCoefficie
     return replace(fit, prompt_efficiency=prompt_efficiency)
 
 
-def _unmeasured(fit: LatencyFit, plan: ParallelPlan, gpu: GpuModel, engine: str) -> list[str]:
-    found = []
-    if engine != fit.saturation.engine:
-        found.append(f"measured on {fit.saturation.engine} alone")
+def unmeasured_saturation(speed: Speed) -> tuple[str, ...]:
+    """What of it lies outside the measured points of throughput."""
+    return tuple(_unmeasured(speed.fit, speed.serving))
+
+
+def _unmeasured(fit: LatencyFit, serving: Serving) -> Iterator[str]:
+    plan, gpu = serving.plan, serving.gpu
+    if serving.engine != fit.saturation.engine:
+        yield f"measured on {fit.saturation.engine} alone"
     if gpu.name not in fit.saturation.gpus:
-        found.append(f"no measured point on {gpu.name}")
+        yield f"no measured point on {gpu.name}"
     if plan.pipeline > 1 or plan.context > 1:
-        found.append(f"no measured point with pipeline or context parallelism ({plan})")
-    return found
+        yield f"no measured point with pipeline or context parallelism ({plan})"
 
 
-def _spread(fit: LatencyFit, engine: str, reasons: tuple[str, ...]) -> Spread:
-    """The widest that applies; tokens a second are the inverse of seconds a token."""
+def beyond(fit: LatencyFit, engine: str) -> Spread:
+    """Outside the measured points: the widest that applies; tokens a second are the inverse of seconds a token."""
     saturation = fit.saturation
-    if not reasons:
-        return saturation.fitted
     other = saturation.other_gpu
     if engine == saturation.engine:
         return other
