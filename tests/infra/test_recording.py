@@ -120,7 +120,7 @@ def test_a_property_that_the_sdk_lacks_is_a_fault():
         lambda: ec2.Vpc("v", cidr_block=10),
         lambda: ec2.Vpc("v", cidr_block="10.0.0.0/16", enable_dns_support="yes"),
         lambda: eks.NodeGroup("n", cluster_name="c", node_role_arn="r", subnet_ids="s", scaling_config=None),
-        lambda: ec2.VpcEndpoint("v", vpc_id="vpc", service_name=["a"]),
+        lambda: ec2.LaunchTemplate("t", default_version=1.5),
     ],
 )
 def test_a_value_of_another_kind_is_a_fault(make):
