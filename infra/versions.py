@@ -1,0 +1,124 @@
+"""Versions of what the program installs: what was read somewhere, with its source and day.
+
+``None`` = not read: EKS publishes a version per add-on, Kubernetes version and region. The stack's configuration fills
+it in (``versions.addons``), and the program stops before it registers anything as long as one is missing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from infra.stack_config import StackConfig, Versions
+
+RETRIEVED = "2026-11-29"
+"""The day on which the sources below were read."""
+DRA_FROM = (1, 34)
+"""The first Kubernetes version with dynamic resource allocation for EFA (EKS user guide, manage EFA devices)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddOnVersion:
+    """An EKS add-on."""
+
+    name: str
+    purpose: str
+    version: str | None = None
+    minimum: str | None = None
+    """Below it something that this program relies on does not work."""
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A Helm chart."""
+
+    name: str
+    chart: str
+    """Its name in the repository, or the whole address where it begins with ``oci://``."""
+    repository: str | None
+    """``None`` = the chart is an OCI address."""
+    version: str | None
+    source: str
+
+    @property
+    def is_oci(self) -> bool:
+        """Whether it comes from an OCI registry."""
+        return self.chart.startswith("oci://")
+
+
+ADD_ONS: Mapping[str, AddOnVersion] = {
+    item.name: item
+    for item in (
+        AddOnVersion(
+            "vpc-cni",
+            "addresses for pods",
+            minimum="v1.18.5",
+            source="EKS user guide, node-efa: efa-only interfaces need 1.18.5",
+        ),
+        AddOnVersion("kube-proxy", "services"),
+        AddOnVersion("coredns", "names"),
+        AddOnVersion("eks-pod-identity-agent", "roles of pods"),
+        AddOnVersion("aws-fsx-csi-driver", "Lustre volumes"),
+        AddOnVersion("metrics-server", "CPU and memory of pods"),
+    )
+}
+CHARTS: Mapping[str, Chart] = {
+    item.name: item
+    for item in (
+        Chart("keda", "keda", "https://kedacore.github.io/charts", "2.20.2", "kedacore charts, August 2026"),
+        Chart("kueue", "oci://registry.k8s.io/kueue/charts/kueue", None, "0.19.2", "kueue, August 2026"),
+        Chart("lws", "oci://registry.k8s.io/lws/charts/lws", None, "0.10.0", "lws tag v0.10.0, August 2026"),
+        Chart(
+            "nvidia-device-plugin",
+            "nvidia-device-plugin",
+            "https://nvidia.github.io/k8s-device-plugin",
+            "0.20.0",
+            "k8s-device-plugin Chart.yaml, August 2026",
+        ),
+        Chart(
+            "aws-efa-k8s-device-plugin",
+            "aws-efa-k8s-device-plugin",
+            "https://aws.github.io/eks-charts",
+            "v0.5.30",
+            "eks-charts, August 2026; new instance types need a newer chart",
+        ),
+        Chart(
+            "aws-load-balancer-controller",
+            "aws-load-balancer-controller",
+            "https://aws.github.io/eks-charts",
+            "3.5.0",
+            "eks-charts, August 2026",
+        ),
+        Chart(
+            "karpenter",
+            "oci://public.ecr.aws/karpenter/karpenter",
+            None,
+            "1.14.1",
+            "karpenter, August 2026",
+        ),
+        Chart("gpu-operator", "gpu-operator", "https://helm.ngc.nvidia.com/nvidia", "v26.7.0", "tag; not tried"),
+    )
+}
+"""Newest versions in the sources that were read; `Versions.charts` of the stack's configuration comes before them."""
+
+
+def add_ons_of(config: StackConfig) -> tuple[str, ...]:
+    """The names of the add-ons that a stack needs."""
+    has_lustre = config.weights.kind == "lustre"
+    return tuple(name for name in ADD_ONS if has_lustre or name != "aws-fsx-csi-driver")
+
+
+def add_on_version(name: str, versions: Versions) -> str | None:
+    """The version of an add-on: the stack's own first; ``None`` = nobody has said it."""
+    return versions.addons.get(name) or ADD_ONS[name].version
+
+
+def chart(name: str, versions: Versions) -> Chart:
+    """A chart, with the stack's own version where it gives one."""
+    known = CHARTS[name]
+    return replace(known, version=versions.charts.get(name, known.version))
+
+
+def minor(version: str) -> tuple[int, int]:
+    """A Kubernetes version as numbers: ``1.34`` -> ``(1, 34)``."""
+    major, _, rest = version.partition(".")
+    return int(major), int(rest)
