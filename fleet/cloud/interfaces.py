@@ -1,7 +1,7 @@
 """Network interfaces of an instance: the layout that gives it all its EFA bandwidth, and what a layout gets wrong.
 
-Rules: the EC2 guide of EFA instance types (primary ``interface`` on card 0, ``efa-only`` on its device 1 where that card
-has EFA, ``efa-only`` on device 0 of every further card), and the checks that Karpenter makes of its node classes.
+Rules: the EC2 guide of EFA instance types (card 0 has the primary ``interface``, and ``efa-only`` on device 1 where it
+has EFA; every further card has ``efa-only`` on device 0), and the checks that Karpenter makes of its node classes.
 """
 
 from collections import Counter
@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from fleet.cloud.finding import CloudRule, Finding, Grade
 from fleet.hardware import InstanceType, NetworkCard
-from fleet.cloud.finding import Finding, Grade, CloudRule
 
 InterfaceType = Literal["interface", "efa", "efa-only"]
 EFA_TYPES: tuple[InterfaceType, ...] = ("efa", "efa-only")
