@@ -12,7 +12,7 @@ UV_READY := .tools/uv/.installed
 PATHS := cli control_plane engines fleet gateway infra local policies simulator sources workloads tests benchmarks .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all check format-check lint imports types audit fix reference lock tools clean
+.PHONY: help install demo test test-all test-heavy check format-check lint imports types audit fix reference lock tools clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -36,6 +36,9 @@ test: $(INSTALLED) ## every test that needs only Python packages
 
 test-all: $(INSTALLED) ## every test, the heavy tiers too
 	@$(BIN)/pytest $(TEST_ARGS)
+
+test-heavy: $(INSTALLED) ## the heavy tiers alone (make tools builds what they need)
+	@$(BIN)/pytest -m "$(HEAVY)" $(TEST_ARGS)
 
 check: format-check lint imports types audit ## format, lint, import contracts, types, known vulnerabilities
 
@@ -64,7 +67,8 @@ reference: $(INSTALLED) ## write the reference pages of docs/ again from the cod
 lock: $(UV_READY) ## make the locks again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
 	@COOLDOWN="$(COOLDOWN)" $(PYTHON) .ci/lock.py $(LOCK_ARGS)
 
-tools: $(UV_READY) ## the pinned uv in .tools/
+tools: $(UV_READY) ## the pinned uv, and what the heavy tiers need, in .tools/ (versions: .ci/tools.toml)
+	@$(PYTHON) .ci/tools.py
 
 clean: ## remove everything that was built here
 	rm -rf .venv .tools .cache build dist .hypothesis .schemathesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

@@ -1,0 +1,56 @@
+"""Stacks of the real engine for tests, and the probe that says whether this machine can have it."""
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.pulumi.engine import ENGINE, ROOT, Stack
+
+PROJECT = """\
+name: tiny
+runtime: python
+"""
+Starter = Callable[..., Stack]
+
+
+def ci_tools() -> ModuleType:
+    """`.ci/tools.py` as a module."""
+    spec = importlib.util.spec_from_file_location("enginehouse_ci_tools", ROOT / ".ci" / "tools.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="session")
+def engine() -> Path:
+    """The engine that `make tools` built; without Go on this machine the tests are left out."""
+    if not ENGINE.is_file():
+        tools = ci_tools()
+        (tool,) = (tool for tool in tools.read_tools() if tool.name == "pulumi")
+        complaint = tools.go_complaint(tool, tools.installed_go())
+        if complaint:
+            pytest.skip(f"tier pulumi is left out: {complaint}")
+        pytest.fail(f"{ENGINE.relative_to(ROOT)} is missing; run: make tools")
+    return ENGINE
+
+
+@pytest.fixture
+def tiny(engine: Path, tmp_path: Path) -> Starter:
+    """Starts a stack of a small program that is given as text."""
+
+    def start(program: str, config: Mapping[str, Any] | None = None) -> Stack:
+        folder = tmp_path / "project"
+        folder.mkdir()
+        (folder / "Pulumi.yaml").write_text(PROJECT, encoding="utf-8")
+        (folder / "__main__.py").write_text(program, encoding="utf-8")
+        return Stack(folder, tmp_path / "stack").start({"aws:region": "eu-central-1", **(config or {})})
+
+    return start
