@@ -151,6 +151,7 @@ class Stack:
             "PULUMI_BACKEND_URL": f"file://{self.home / 'state'}",
             "PULUMI_CONFIG_PASSPHRASE": "",
             "PULUMI_HOME": str(self.home / "home"),
+            "PULUMI_DEBUG_COMMANDS": "true",  # the option --event-log
             "PULUMI_SKIP_UPDATE_CHECK": "true",
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_ERROR_OUTPUT_STRING": "true",

@@ -21,7 +21,7 @@ class Row:
     """The type; ``kubernetes:*`` = every type of the provider."""
     path: str
     effect: str
-    """``update``, ``replace``, or ``replace unless`` a setting of the provider that is true."""
+    """``update``, ``replace``, or ``replace`` with a condition; the head of the table lists them."""
     source: str
 
 
@@ -55,15 +55,31 @@ def changed_paths(old: Any, new: Any, path: str = "") -> Iterator[str]:
         yield path
 
 
-def effect_of(rows: Mapping[tuple[str, str], Row], token: str, path: str, settings: Mapping[str, Any]) -> str:
-    """``update`` or ``replace``, by the row that fits the path best."""
+def effect_of(row: Row, old: Any, new: Any, inputs: Mapping[str, Any], settings: Mapping[str, Any]) -> str:
+    """``update`` or ``replace``, where the row has a condition by what it asks about."""
+    kind, _, condition = row.effect.partition(" ")
+    holds = {
+        "": True,
+        "if smaller": float(new or 0) < float(old or 0) if condition == "if smaller" else False,
+        "if removed": old is not None and new is None,
+    }
+    if condition.startswith("unless setting "):
+        is_so = settings.get(condition.removeprefix("unless setting ")) is not True
+    elif condition.startswith("if input "):
+        is_so = inputs.get(condition.removeprefix("if input ")) is True
+    else:
+        is_so = holds[condition]
+    return kind if is_so else "update"
+
+
+def row_of(rows: Mapping[tuple[str, str], Row], token: str, path: str) -> Row:
+    """The row that fits a changed path best; none is an error."""
     words = re.sub(r"\[\d+\]", "", path).split(".")
     for length in range(len(words), 0, -1):
         here = ".".join(words[:length])
         row = rows.get((token, here)) or rows.get((f"{token.split(':')[0]}:*", here))
         if row is not None:
-            kind, _, setting = row.effect.partition(" unless ")
-            return "update" if setting and settings.get(setting) is True else kind
+            return row
     raise UnlistedChange(
         f"{token}: {path} changed, and {TABLE.name} does not say what that does; "
         "add a line with its source: update or replace"

@@ -13,7 +13,7 @@ from pulumi.runtime.proto import provider_pb2 as messages
 
 from tests.pulumi.doubles import wire
 from tests.pulumi.doubles.account import Account, AccountError, Entry, own_ids
-from tests.pulumi.doubles.changes import UnlistedChange, changed_paths, effect_of, read_rows
+from tests.pulumi.doubles.changes import UnlistedChange, changed_paths, effect_of, read_rows, row_of
 from tests.pulumi.doubles.sdk_types import NotInSdk, Property
 from tests.pulumi.doubles.value_check import Failure, failures
 
@@ -105,7 +105,9 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
         changed = [*changed_paths(old, new), *self.further_changes(request.type, wire.read(request.olds), new)]
         ignored = tuple(request.ignoreChanges)
         effects = {
-            path: effect_of(self.rows, request.type, path, self.settings)
+            path: effect_of(
+                row_of(self.rows, request.type, path), value_at(old, path), value_at(new, path), new, self.settings
+            )
             for path in changed
             if path not in ignored and _top(path) not in ignored
         }
