@@ -46,6 +46,8 @@ class SystemNodesConfig(Value):
     """Nodes for what is no engine: DNS, KEDA, Kueue, the gateway, the control plane."""
 
     instance_types: Annotated[tuple[Line, ...], Field(min_length=1)] = ("m7i.xlarge",)
+    release: Line | None = None
+    """The AMI release of the node group; ``None`` = not filled in yet, which stops the program."""
     min_nodes: Annotated[int, Field(ge=1)] = 2
     max_nodes: Annotated[int, Field(ge=1)] = 6
 

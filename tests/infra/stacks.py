@@ -67,6 +67,7 @@ def stack(environment: str = "prod", **fields: object) -> StackConfig:
         "owner": "platform",
         "network": {"zones": ZONES},
         "cluster": {"kubernetes": "1.34", "admins": [ADMIN]},
+        "system_nodes": {"release": RELEASE},
         "pools": [L4],
         "weights": NODE_LOCAL,
         "budget": {"usd_per_month": 50000, "emails": ["platform@example.org"]},
