@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from types import MappingProxyType
 
 from fleet.quantization_modules import Modules
@@ -64,7 +64,7 @@ ENCODINGS: Mapping[str, Encoding] = MappingProxyType({encoding.name: encoding fo
 PLAIN = ENCODINGS["bf16"]
 
 
-@cache
+@lru_cache(maxsize=1024)
 def grouped_encoding(name: str, bits: int, group_size: int, zero_bits: int) -> Encoding:
     """A variation of a named encoding with other bits or another group size."""
     base = ENCODINGS[name]

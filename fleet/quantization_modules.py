@@ -2,11 +2,12 @@
 
 import fnmatch
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
-_ROOTS = re.compile(r"^(?:(?:model|language_model|text_model|backbone|transformer|decoder|thinker)\.)+")
+_ROOTS = re.compile(r"\n(?:(?:model|language_model|text_model|backbone|transformer|decoder|thinker)\.)+")
 LONGEST_EXPRESSION = 500
 MOST_EXPRESSIONS = 1_000
 MOST_GLOBS = 500
@@ -25,7 +26,42 @@ _REPETITION = re.compile(r"[*+{]|(?<!\()\?")
 
 def plain_name(name: str) -> str:
     """A module's path without the wrappers around the language model, which checkpoints spell in many ways."""
-    return _ROOTS.sub("", name)
+    found = _ROOTS.match(f"\n{name}")
+    return name[found.end() - 1 :] if found else name
+
+
+def _plain_names(names: Sequence[str]) -> Sequence[str]:
+    """`plain_name` of each, all at once: a list may be five megabytes long."""
+    joined = "\n" + "\n".join(names)
+    if joined.count("\n") != len(names):
+        return [plain_name(name) for name in names]
+    return _ROOTS.sub("\n", joined)[1:].split("\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """Patterns by how they are compared, in plain names."""
+
+    names: frozenset[str]
+    has_inner: bool
+    """Whether a name of several parts may stand anywhere in a path, not only at its beginning."""
+    starred: tuple[str, ...]
+    expressions: tuple[str, ...]
+
+    @classmethod
+    def of(cls, patterns: Iterable[str]) -> "_Sorted":
+        names, starred, expressions = [], [], []
+        for one in patterns:
+            if one.startswith("re:"):
+                expressions.append(one[3:])
+            elif "*" in one:
+                starred.append(one)
+            else:
+                names.append(one)
+        plain = _plain_names(names)
+        has_inner = any("." in name and not name.startswith("layers.") for name in plain)
+        once = (dict.fromkeys(_plain_names(starred)), dict.fromkeys(expressions))
+        return cls(frozenset(plain), has_inner, *map(tuple, once))
 
 
 @dataclass(frozen=True)
@@ -39,8 +75,8 @@ class Modules:
 
     @classmethod
     def of(cls, patterns: Iterable[str]) -> "Modules":
-        """The list without repetitions, in its order."""
-        return cls(tuple(dict.fromkeys(patterns)))
+        """The list in its order."""
+        return cls(tuple(patterns))
 
     def names(self, module: str) -> bool:
         """Whether a module is on the list."""
@@ -50,11 +86,14 @@ class Modules:
         return self._is_named(plain) or self._is_matched(plain, module)
 
     def _is_named(self, plain: str) -> bool:
-        paths, bare, inner = self._names
-        parts = plain.split(".")
-        if not bare.isdisjoint(parts) or (inner and not inner.isdisjoint(_runs(parts))):
+        """By one part of the path, by its beginning, or by parts in its middle that do not begin with ``layers``."""
+        names, parts = self._sorted.names, plain.split(".")
+        if not names.isdisjoint(parts):
             return True
-        return any(".".join(parts[:end]) in paths for end in range(2, len(parts) + 1))
+        if not names.isdisjoint(_runs(parts, 0)):
+            return True
+        starts = range(1, len(parts) - 1) if self._sorted.has_inner else ()
+        return any(parts[start] != "layers" and not names.isdisjoint(_runs(parts, start)) for start in starts)
 
     def _is_matched(self, plain: str, module: str) -> bool:
         if plain.startswith(self._beginnings) or (self._globs and self._globs.match(plain)):
@@ -62,38 +101,36 @@ class Modules:
         return any(one.search(module) for one in self._expressions)
 
     @cached_property
-    def _names(self) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
-        names = {plain_name(one) for one in self.patterns if "*" not in one and not one.startswith("re:")}
-        dotted = {name for name in names if "." in name}
-        inner = {name for name in dotted if not name.startswith("layers.")}
-        return frozenset(dotted - inner), frozenset(names - dotted), frozenset(inner)
-
-    @cached_property
-    def _starred(self) -> tuple[str, ...]:
-        return tuple(plain_name(one) for one in self.patterns if "*" in one and not one.startswith("re:"))
+    def _sorted(self) -> _Sorted:
+        return _Sorted.of(self.patterns)
 
     @cached_property
     def _beginnings(self) -> tuple[str, ...]:
         """Of globs that only leave the end open, by far the most of all."""
-        return tuple(one[:-1] for one in self._starred if _leaves_the_end_open(one))[:MOST_BEGINNINGS]
+        found = (one[:-1] for one in self._sorted.starred if _leaves_the_end_open(one))
+        return tuple(islice(found, MOST_BEGINNINGS))
 
     @cached_property
     def _globs(self) -> re.Pattern[str] | None:
-        globs = [one for one in dict.fromkeys(self._starred) if not _leaves_the_end_open(one)][:MOST_GLOBS]
+        globs = islice((one for one in self._sorted.starred if not _leaves_the_end_open(one)), MOST_GLOBS)
         joined = "|".join(sorted(_translated(glob) for glob in globs))
         return re.compile(rf"(?:{joined})(?:\..*)?$") if joined else None
 
     @cached_property
-    def _expressions(self) -> tuple[re.Pattern[str], ...]:
-        written = [one.removeprefix("re:") for one in self.patterns if one.startswith("re:")][:MOST_EXPRESSIONS]
-        return tuple(_affordable(written))
+    def _expressions(self) -> Mapping[re.Pattern[str], int]:
+        """What is searched for, with the estimated steps of each."""
+        return dict(_affordable(self._sorted.expressions[:MOST_EXPRESSIONS]))
+
+    @property
+    def steps(self) -> int:
+        """Estimated steps that its expressions take on one module, at most `MOST_STEPS`."""
+        return sum(self._expressions.values())
 
 
-def _runs(parts: Sequence[str]) -> Iterator[str]:
-    """Every run of at least two parts of a path, as it would be written."""
-    for start in range(len(parts) - 1):
-        for end in range(start + 2, len(parts) + 1):
-            yield ".".join(parts[start:end])
+def _runs(parts: Sequence[str], start: int) -> Iterator[str]:
+    """Every run of at least two parts of a path that begins at this one, as it would be written."""
+    for end in range(start + 2, len(parts) + 1):
+        yield ".".join(parts[start:end])
 
 
 def _leaves_the_end_open(glob: str) -> bool:
@@ -106,8 +143,8 @@ def _translated(glob: str) -> str:
     return whole[: whole.rindex(")") + 1]
 
 
-def _affordable(expressions: Sequence[str]) -> Iterator[re.Pattern[str]]:
-    """The expressions that together stay within `MOST_STEPS`."""
+def _affordable(expressions: Sequence[str]) -> Iterator[tuple[re.Pattern[str], int]]:
+    """The expressions that together stay within `MOST_STEPS`, with the steps of each."""
     left = MOST_STEPS
     for written in expressions:
         bare = _EDGE.sub("", written)  # a search runs on past both ends anyway, and paths are one line
@@ -115,7 +152,7 @@ def _affordable(expressions: Sequence[str]) -> Iterator[re.Pattern[str]]:
         compiled = _compiled(bare) if steps <= left else None
         if compiled:
             left -= steps
-            yield compiled
+            yield compiled, steps
 
 
 def _compiled(expression: str) -> re.Pattern[str] | None:

@@ -1,10 +1,11 @@
 """How the checkpoint itself is stored: ``quantization_config`` and ``hf_quant_config.json`` in their many forms."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 
-from fleet.model_reading.keys import Keys
+from fleet.model_reading.keys import Keys, Lacking
 from fleet.quantization import ENCODINGS, PLAIN, Encoding, Rule, StoredFormat, grouped_encoding
-from fleet.quantization_modules import Modules
+from fleet.quantization_modules import MOST_STEPS, Modules
 
 EXCLUSIONS = (
     "modules_to_not_convert",
@@ -37,6 +38,8 @@ ALGORITHMS = {
 """Names of modelopt's algorithms."""
 
 
+MOST_RULES = 1_000
+"""Groups of modules with an encoding of their own; published checkpoints have up to a few dozen."""
 BITS = (2, 3, 4, 8)
 """Widths of integers that GPTQ and AWQ checkpoints are stored in."""
 
@@ -96,7 +99,10 @@ def _grouped(section: Keys, method: str, bits: int, excluded: Modules) -> Stored
     size = size if isinstance(size, int) and size > 0 else 0
     name = "awq" if method.startswith("awq") else "gptq"
     return StoredFormat(
-        method, grouped_encoding(name, bits, size, bits), excluded, tuple(_dynamic(section, name, size))
+        method,
+        grouped_encoding(name, bits, size, bits),
+        excluded,
+        _few(section, "dynamic", _dynamic(section, name, size)),
     )
 
 
@@ -114,6 +120,19 @@ def _dynamic(section: Keys, name: str, size: int) -> Iterator[Rule]:
             yield Rule(modules, grouped_encoding(name, bits, size, bits))
 
 
+def _few(section: Keys, key: str, rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules, each of which is compared with each module; raises `Lacking` for more than can be meant."""
+    found = tuple(islice(rules, MOST_RULES + 1))
+    if len(found) > MOST_RULES or sum(rule.modules.steps for rule in found) > MOST_STEPS:
+        raise _too_many(section, key)
+    return found
+
+
+def _too_many(section: Keys, key: str) -> Lacking:
+    lacking = f"{section.path}{key}"
+    return Lacking(lacking, f"{lacking} holds more rules or expressions than are read (at most {MOST_RULES:,})")
+
+
 def _modelopt(section: Keys) -> StoredFormat:
     algorithm = (section.text("quant_algo") or "").lower()
     kv = (
@@ -123,7 +142,7 @@ def _modelopt(section: Keys) -> StoredFormat:
     )
     listed = section.find("quantized_layers")[1]
     if isinstance(listed, Mapping):
-        rules = tuple(_listed(listed))
+        rules = _few(section, "quantized_layers", _listed(listed))
         return StoredFormat(f"modelopt {algorithm}", PLAIN, _excluded(section), rules, kv_cache_dtype=kv)
     default = _algorithm(algorithm, section.find("group_size")[1])
     return StoredFormat(f"modelopt {algorithm}", default, _excluded(section), kv_cache_dtype=kv)
@@ -131,11 +150,14 @@ def _modelopt(section: Keys) -> StoredFormat:
 
 def _listed(layers: Mapping[object, object]) -> Iterator[Rule]:
     """One rule for each algorithm of a list of layers."""
-    by_encoding: dict[Encoding, list[str]] = {}
+    by_wish: dict[tuple[str, object], list[str]] = {}
     for module, wish in layers.items():
-        name, size = (wish.get("quant_algo"), wish.get("group_size")) if isinstance(wish, Mapping) else (None, None)
-        if isinstance(name, str):
-            by_encoding.setdefault(_algorithm(name.lower(), size), []).append(str(module))
+        if isinstance(wish, dict) and isinstance(name := wish.get("quant_algo"), str):
+            size = wish.get("group_size")
+            by_wish.setdefault((name.lower(), size if isinstance(size, int) else None), []).append(str(module))
+    by_encoding: dict[Encoding, list[str]] = {}
+    for (name, size), modules in by_wish.items():
+        by_encoding.setdefault(_algorithm(name, size), []).extend(modules)
     for encoding, modules in by_encoding.items():
         yield Rule(Modules.of(modules), encoding)
 
@@ -152,7 +174,9 @@ def _algorithm(name: str, size: object) -> Encoding:
 def _compressed(section: Keys) -> StoredFormat:
     """compressed-tensors: groups of targets with one scheme each."""
     groups = section.section("config_groups")
-    default, rules = PLAIN, []
+    default, rules = PLAIN, list[Rule]()
+    if groups and len(groups.values) > MOST_RULES:
+        raise _too_many(section, "config_groups")
     for name in groups.values if groups else ():
         group = groups.section(name) if groups else None
         weights = group.section("weights") if group else None
@@ -166,7 +190,8 @@ def _compressed(section: Keys) -> StoredFormat:
         if named:
             rules.append(Rule(Modules.of(named), encoding))
     kv = "fp8" if section.has("kv_cache_scheme") else None
-    return StoredFormat("compressed-tensors", default, _excluded(section), tuple(rules), kv_cache_dtype=kv)
+    few = _few(section, "config_groups", rules)
+    return StoredFormat("compressed-tensors", default, _excluded(section), few, kv_cache_dtype=kv)
 
 
 def _scheme(weights: Keys, form: str) -> Encoding:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fleet.model_reading import read_model
 from fleet.quantization import ENCODINGS, Encoding
-from fleet.quantization_modules import Modules
+from fleet.quantization_modules import Modules, plain_name
 from fleet.tensors import Part, Split, Tensor
 from fleet.weights import encoding_of, weights_bytes_total
 
@@ -102,6 +102,27 @@ def test_expressions_are_used_only_as_far_as_they_take_no_time():
     assert not Modules.of([f"*a{number}*b" for number in range(20_000)]).names("model.layers.0.mlp.down_proj")
 
 
+NAMES = st.lists(st.sampled_from(("model", "layers", "mlp", "1", "gate", "lm_head")), min_size=1, max_size=5).map(
+    ".".join
+)
+
+
+@given(names=st.lists(NAMES, max_size=4), module=NAMES)
+def test_a_name_covers_what_it_begins_and_a_part_of_a_path_wherever_it_stands(names, module):
+    path = f".{plain_name(module)}."
+    plain = [plain_name(name) for name in names]
+    begun = [name for name in plain if "." in name and path.startswith(f".{name}.")]
+    inside = [name for name in plain if not name.startswith("layers.") and f".{name}." in path]
+    assert Modules.of(names).names(module) is bool(begun or inside)
+
+
+@given(roots=st.lists(st.sampled_from(("model", "language_model", "thinker")), max_size=4), name=NAMES)
+def test_wrappers_of_the_language_model_do_not_count_in_a_list_or_alone(roots, name):
+    wrapped = ".".join((*roots, name, "end"))
+    assert plain_name(wrapped) == plain_name(f"{name}.end")
+    assert Modules.of([wrapped, "other"]).names(f"{name}.end")
+
+
 def stored(config: dict[str, object], module: str, **beside: object) -> Encoding:
     model = read_model({**LLAMA, "quantization_config": config, **beside}, id="x")
     assert not model.missing
@@ -159,6 +180,49 @@ WEIGHTS = {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, 
 def test_every_form_of_a_quantisation_config_is_understood(config, module, expected):
     encoding = stored(config, module)
     assert (encoding.name, encoding.group_size) == expected
+
+
+MANY = range(100_000)
+
+
+@pytest.mark.parametrize(
+    ("key", "config"),
+    [
+        ("dynamic", {"quant_method": "gptq", "bits": 4, "dynamic": {f"-:gate_{number}": {} for number in MANY}}),
+        (
+            "dynamic",
+            {"quant_method": "gptq", "bits": 4, "dynamic": {f"-:m.*o.*d.*{number}$": {} for number in range(900)}},
+        ),
+        (
+            "config_groups",
+            {
+                "quant_method": "compressed-tensors",
+                "config_groups": {str(number): {"targets": ["a.b"], "weights": WEIGHTS} for number in MANY},
+            },
+        ),
+        (
+            "quantized_layers",
+            {
+                "quant_method": "modelopt",
+                "quant_algo": "MIXED_PRECISION",
+                "quantized_layers": {str(size): {"quant_algo": "NVFP4", "group_size": size} for size in MANY},
+            },
+        ),
+    ],
+)
+def test_more_rules_than_can_be_meant_make_the_stored_weights_unknown_with_the_key(key, config):
+    model = read_model({**LLAMA, "quantization_config": config}, id="x")
+    lacking = weights_bytes_total(model)
+    assert lacking.key == f"quantization_config.{key}"
+    assert "more rules or expressions than are read" in lacking.message
+    assert weights_bytes_total(model, "fp8") > 0
+
+
+@pytest.mark.parametrize("name", ["gate_{}", "mlp.gate_{}", "model.layers.{}.mlp.up_proj", "layers.{}.*", "a.*.{}.b"])
+def test_a_list_of_a_hundred_thousand_modules_costs_no_more_than_reading_it(name):
+    listed = [name.format(number) for number in MANY]
+    model = read_model({**LLAMA, "quantization_config": {"quant_method": "fp8", "ignore": listed}}, id="x")
+    assert weights_bytes_total(model) > 0
 
 
 def test_the_file_beside_the_configuration_counts_as_well():
