@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 
-from fleet.cloud import identity, interfaces, limits
+from fleet.cloud import identity, interfaces, limits, node_access, node_groups, purchase
 from fleet.cloud.finding import CloudRule
 from fleet.nearest import did_you_mean
 
 THEMES: Mapping[str, tuple[CloudRule, ...]] = {
-    "nodes": interfaces.RULES,
+    "nodes": (*interfaces.RULES, *node_access.RULES, *node_groups.RULES),
+    "capacity": purchase.RULES,
     "identity": identity.RULES,
     "limits": limits.RULES,
 }

@@ -1,0 +1,206 @@
+"""How a rule of the cloud becomes a policy: what a resource looks like to a rule, and what a finding becomes.
+
+An unknown value is the framework's `UnknownValueError`. It goes on as `NotJudgedYet`, so that the person at the preview
+reads that the rule has not spoken; everything that could be judged is reported before.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from pulumi_policy import (
+    PolicyResource,
+    ReportViolation,
+    ResourceValidationArgs,
+    StackValidationArgs,
+)
+from pulumi_policy.proxy import UnknownValueError
+
+from fleet.cloud.finding import CloudRule, Finding
+from fleet.policy import PlatformPolicy
+
+Props: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What the pack knows beside the resources."""
+
+    environment: str
+    platform: PlatformPolicy
+    reservation_zones: Mapping[str, str] = field(default_factory=dict)
+    """Reservation -> its zone, as far as the stack's configuration says it."""
+
+
+class NotJudgedYet(UnknownValueError):
+    """A rule met values that are known only after the update; the engine shows the message, and nothing passes."""
+
+    def __init__(self, where: Sequence[tuple[str, UnknownValueError]]) -> None:
+        _, first = where[0]
+        super().__init__(first.unknown_type_sentinel, first.props)
+        places = dict.fromkeys(f".{'.'.join(unknown.props)} of {name}" for name, unknown in where)
+        shown = ", ".join(list(places)[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+        self.message = f"not judged yet: {shown} can't be known before the update, which judges it"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One resource as a rule sees it. Reading an unknown value raises `UnknownValueError`."""
+
+    type: str
+    name: str
+    urn: str
+    props: Props
+    ground: Ground
+    stack: "Stack"
+    """Empty where a resource is judged by itself."""
+    provider: Props = field(default_factory=dict)
+    """The properties of its provider, where the engine tells them."""
+
+    def links(self, prop: str, *types: str) -> tuple["Seen", ...]:
+        """The resources of some types from which a property comes: by dependency, else by a known id.
+
+        Where none of the stack's resources is it and the value is unknown, that is unknown too.
+        """
+        found = tuple(item for item in self.stack.sources(self, prop) if item.type in types)
+        return found or self.stack.with_ids(_texts_in(self.props.get(prop)), types)
+
+
+@dataclass(slots=True)
+class Stack:
+    """All resources of a stack, with their relations."""
+
+    resources: tuple[Seen, ...] = ()
+    by_urn: dict[str, Seen] = field(default_factory=dict)
+    dependencies: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
+    """URN -> property -> URNs."""
+
+    def of(self, *types: str) -> tuple[Seen, ...]:
+        """The resources of some types."""
+        return tuple(item for item in self.resources if item.type in types)
+
+    def sources(self, seen: Seen, prop: str) -> tuple[Seen, ...]:
+        """The resources on which a property depends."""
+        urns = self.dependencies.get(seen.urn, {}).get(prop, ())
+        return tuple(self.by_urn[urn] for urn in urns if urn in self.by_urn)
+
+    def pointing_at(self, target: Seen, type_: str, prop: str) -> tuple[Seen, ...]:
+        """The resources of a type whose property comes from another resource."""
+        return tuple(item for item in self.of(type_) if target in item.links(prop, target.type))
+
+    def with_ids(self, ids: Iterable[str], types: Sequence[str]) -> tuple[Seen, ...]:
+        """The resources with some ids, for ids that somebody wrote down."""
+        wanted = set(ids)
+        return tuple(item for item in self.of(*types) if _known_id(item.props) in wanted) if wanted else ()
+
+
+Judge: TypeAlias = Callable[[Seen], Iterable[Finding]]
+StackJudge: TypeAlias = Callable[[Stack, Ground], Iterable[tuple[Seen | None, Finding]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One look at each resource of some types, which decides some rules."""
+
+    rules: tuple[CloudRule, ...]
+    types: tuple[str, ...]
+    judge: Judge
+    relates: bool = False
+    """It asks for related resources, so it can only run on the whole stack."""
+
+
+@dataclass(frozen=True, slots=True)
+class StackCheck:
+    """One look at the whole stack, which decides some rules."""
+
+    rules: tuple[CloudRule, ...]
+    judge: StackJudge
+
+
+def judge_resource(
+    rule: CloudRule, checks: Sequence[Check], ground: Ground, args: ResourceValidationArgs, report: ReportViolation
+) -> None:
+    """Report what one rule finds on one resource."""
+    own = [check for check in checks if args.resource_type in check.types]
+    if not own:
+        return
+    provider = args.provider.props if args.provider is not None else {}
+    seen = Seen(args.resource_type, args.name, args.urn, args.props, ground, Stack(), provider)
+    unknown: list[tuple[str, UnknownValueError]] = []
+    for check in own:
+        _report(rule, seen, check, report, unknown)
+    if unknown:
+        raise NotJudgedYet(unknown)
+
+
+def judge_stack(
+    rule: CloudRule,
+    checks: Sequence[Check | StackCheck],
+    ground: Ground,
+    args: StackValidationArgs,
+    report: ReportViolation,
+) -> None:
+    """Report what one rule finds in a whole stack."""
+    stack = stack_of(args.resources, ground)
+    unknown: list[tuple[str, UnknownValueError]] = []
+    for check in checks:
+        if isinstance(check, Check):
+            for seen in stack.of(*check.types):
+                _report(rule, seen, check, report, unknown)
+            continue
+        try:
+            for place, finding in check.judge(stack, ground):
+                if finding.rule is rule:
+                    report(_message(place, finding), place.urn if place else None)
+        except UnknownValueError as error:
+            unknown.append(("the stack", error))
+    if unknown:
+        raise NotJudgedYet(unknown)
+
+
+def stack_of(resources: Iterable[PolicyResource], ground: Ground) -> Stack:
+    """The stack as the rules see it."""
+    stack = Stack()
+    found = []
+    for item in resources:
+        provider = item.provider.props if item.provider is not None else {}
+        found.append(Seen(item.resource_type, item.name, item.urn, item.props, ground, stack, provider))
+        stack.dependencies[item.urn] = {
+            prop: tuple(other.urn for other in others) for prop, others in item.property_dependencies.items()
+        }
+    stack.resources = tuple(found)
+    stack.by_urn = {seen.urn: seen for seen in found}
+    return stack
+
+
+def _report(
+    rule: CloudRule, seen: Seen, check: Check, report: ReportViolation, unknown: list[tuple[str, UnknownValueError]]
+) -> None:
+    try:
+        for finding in check.judge(seen):
+            if finding.rule is rule:
+                report(_message(seen, finding), seen.urn)
+    except UnknownValueError as error:
+        unknown.append((seen.name, error))
+
+
+def _message(seen: Seen | None, finding: Finding) -> str:
+    return f"{seen.name}: {finding.sentence}" if seen else finding.sentence
+
+
+def _known_id(props: Props) -> str | None:
+    try:
+        return props.get("id")
+    except UnknownValueError:
+        return None
+
+
+def _texts_in(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _texts_in(item)
+    elif isinstance(value, Sequence):
+        for item in value:
+            yield from _texts_in(item)

@@ -1,0 +1,154 @@
+"""Policies on node groups and their launch templates."""
+
+from collections.abc import Iterator
+
+from fleet.cloud import interfaces, node_access, node_groups
+from fleet.cloud.finding import Finding
+from fleet.cloud.node_groups import Scaling, Taint, TypePlaces
+from policies.adapter import Check, Ground, Seen, Stack, StackCheck
+from policies.groups import NODE_GROUP, TEMPLATE, Group, interfaces_of
+from policies.helm import has_chart
+from policies.reading import at, count, flag, labels, number, parts, text
+
+_SIZES = {"minSize": "min_size", "desiredSize": "desired_size", "maxSize": "max_size"}
+_TEMPLATE_FIELDS = {
+    "iamInstanceProfile": "iam_instance_profile",
+    "hibernationOptions": "hibernation_options",
+    "instanceInitiatedShutdownBehavior": "instance_initiated_shutdown_behavior",
+}
+
+
+def _interfaces(seen: Seen) -> Iterator[Finding]:
+    asked = interfaces_of(seen.props)
+    if not asked:
+        return
+    users = seen.stack.pointing_at(seen, NODE_GROUP, "launchTemplate")
+    shapes = {shape.name: shape for user in users if (shape := Group(user).shape) is not None}
+    for shape in shapes.values():
+        has_efa = any(item.type in interfaces.EFA_TYPES for item in asked)
+        yield from interfaces.interface_findings(shape, asked, wants_efa=has_efa)
+
+
+def _group_places(seen: Seen) -> Iterator[Finding]:
+    with_groups = sum(count(item, "securityGroups") > 0 for item in parts(seen.props, "networkInterfaces"))
+    on_template = count(seen.props, "vpcSecurityGroupIds") + count(seen.props, "securityGroupNames")
+    yield from node_access.group_place_findings(template_groups=on_template, interfaces_with_groups=with_groups)
+
+
+def _metadata(seen: Seen) -> Iterator[Finding]:
+    yield from node_access.token_findings(text(seen.props, "metadataOptions", "httpTokens"))
+
+
+def _hops(seen: Seen) -> Iterator[Finding]:
+    yield from node_access.hop_findings(number(seen.props, "metadataOptions", "httpPutResponseHopLimit"))
+
+
+def _template_fields(seen: Seen) -> Iterator[Finding]:
+    fields = {name for key, name in _TEMPLATE_FIELDS.items() if at(seen.props, key)}
+    if any("subnetId" in item for item in parts(seen.props, "networkInterfaces")):
+        fields.add("network_interfaces.subnet_id")
+    if at(seen.props, "instanceMarketOptions", "spotOptions"):
+        fields.add("instance_market_options.spot_options")
+    yield from node_groups.template_field_findings(fields)
+
+
+def _disk(seen: Seen) -> Iterator[Finding]:
+    if Group(seen).has_template:
+        yield from node_groups.template_disk_findings(number(seen.props, "diskSize"))
+
+
+def _remote_access(seen: Seen) -> Iterator[Finding]:
+    if Group(seen).has_template:
+        yield from node_groups.template_access_findings(has_remote_access=bool(at(seen.props, "remoteAccess")))
+
+
+def _types(seen: Seen) -> Iterator[Finding]:
+    group = Group(seen)
+    yield from node_groups.type_findings(TypePlaces(group.template_type, group.group_types))
+
+
+def _version_with_image(seen: Seen) -> Iterator[Finding]:
+    has_image = text(Group(seen).template_props, "imageId") is not None
+    keys = {"ami_type": "amiType", "version": "version", "release_version": "releaseVersion"}
+    if has_image:
+        said = {name: text(seen.props, key) for name, key in keys.items()}
+        yield from node_groups.image_findings(has_image=True, settings=said)
+
+
+def _scaling(seen: Seen) -> Iterator[Finding]:
+    sizes = {name: number(seen.props, "scalingConfig", key) for key, name in _SIZES.items()}
+    missing = [name for name, size in sizes.items() if size is None]
+    if missing:
+        yield Finding(node_groups.SCALING, f"scaling_config says no {', '.join(missing)}")
+        return
+    least, desired, most = (size or 0 for size in sizes.values())
+    yield from node_groups.scaling_findings(Scaling(least, desired, most))
+
+
+def _taints(seen: Seen) -> tuple[Taint, ...]:
+    return tuple(
+        Taint(text(item, "key") or "", text(item, "effect") or "", text(item, "value") or "")
+        for item in parts(seen.props, "taints")
+    )
+
+
+def _taint_effects(seen: Seen) -> Iterator[Finding]:
+    yield from node_groups.taint_findings(_taints(seen))
+
+
+def _gpu_taint(seen: Seen) -> Iterator[Finding]:
+    if Group(seen).shape is not None:
+        yield from node_groups.gpu_taint_findings(_taints(seen))
+
+
+def _labels(seen: Seen) -> Iterator[Finding]:
+    yield from node_groups.label_findings(labels(seen.props, "labels"))
+
+
+def _role(seen: Seen) -> Iterator[Finding]:
+    yield from node_groups.role_findings(text(seen.props, "nodeRoleArn") or "")
+
+
+def _update(seen: Seen) -> Iterator[Finding]:
+    group = Group(seen)
+    if group.shape is None:
+        return
+    has_spare = not group.buying.is_block and group.reservation_id is None
+    strategy = text(seen.props, "updateConfig", "updateStrategy")
+    yield from node_groups.update_findings(group.shape, strategy, has_spare=has_spare)
+
+
+def _repair(seen: Seen) -> Iterator[Finding]:
+    if Group(seen).shape is not None:
+        is_enabled = flag(seen.props, "nodeRepairConfig", "enabled")
+        yield from node_groups.repair_findings(is_enabled=is_enabled)
+
+
+def _autoscalers(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
+    found = node_groups.autoscaler_findings(
+        has_karpenter=has_chart(stack, "karpenter"), has_cluster_autoscaler=has_chart(stack, "cluster-autoscaler")
+    )
+    for finding in found:
+        yield None, finding
+
+
+_TEMPLATES, _GROUPS = (TEMPLATE,), (NODE_GROUP,)
+CHECKS = (
+    Check(interfaces.RULES, _TEMPLATES, _interfaces, relates=True),
+    Check((node_access.GROUPS_TWICE,), _TEMPLATES, _group_places),
+    Check((node_access.METADATA_TOKENS,), _TEMPLATES, _metadata),
+    Check((node_access.METADATA_HOPS,), _TEMPLATES, _hops),
+    Check((node_groups.FORBIDDEN,), _TEMPLATES, _template_fields),
+    Check((node_groups.DISK_SIZE,), _GROUPS, _disk),
+    Check((node_groups.REMOTE_ACCESS,), _GROUPS, _remote_access),
+    Check((node_groups.INSTANCE_TYPES,), _GROUPS, _types, relates=True),
+    Check((node_groups.VERSION_WITH_IMAGE,), _GROUPS, _version_with_image, relates=True),
+    Check((node_groups.SCALING,), _GROUPS, _scaling),
+    Check((node_groups.TAINT_EFFECT,), _GROUPS, _taint_effects),
+    Check((node_groups.GPU_TAINT,), _GROUPS, _gpu_taint, relates=True),
+    Check((node_groups.LABEL,), _GROUPS, _labels),
+    Check((node_groups.ROLE,), _GROUPS, _role),
+    Check((node_groups.UPDATE_STRATEGY,), _GROUPS, _update, relates=True),
+    Check((node_groups.NODE_REPAIR,), _GROUPS, _repair, relates=True),
+    StackCheck((node_groups.AUTOSCALERS,), _autoscalers),
+)

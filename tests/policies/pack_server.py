@@ -1,0 +1,166 @@
+"""The pack as the engine runs it: its own process, spoken to over gRPC, ended by its pid."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import grpc
+from google.protobuf import empty_pb2, struct_pb2
+from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
+
+from tests.infra.recording import Recorded, Recording
+
+ROOT = Path(__file__).resolve().parents[2]
+PACK = ROOT / "policies"
+START_SECONDS = 60
+_OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one policy says about one resource."""
+
+    policy: str
+    message: str
+    urn: str = ""
+    level: str = "mandatory"
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the rule could not be judged for an unknown value."""
+        return "not judged yet" in self.message
+
+
+@dataclass(frozen=True)
+class PackServer:
+    """A running pack."""
+
+    stub: analyzer_pb2_grpc.AnalyzerStub
+    pid: int
+
+    def info(self) -> analyzer_pb2.AnalyzerInfo:
+        """What the pack says about itself."""
+        return self.stub.GetAnalyzerInfo(empty_pb2.Empty())
+
+    def configure(self, config: Mapping[str, analyzer_pb2.PolicyConfig] | None = None) -> None:
+        """Give the pack its configuration; without one its own, as the engine does."""
+        own = self.info()
+        levels = {policy.name: policy.enforcementLevel for policy in own.policies}
+        request = analyzer_pb2.ConfigureAnalyzerRequest()
+        for name, level in levels.items():
+            request.policyConfig[name].enforcementLevel = level
+        for name, settings in {**own.initialConfig, **(config or {})}.items():
+            request.policyConfig[name].properties.CopyFrom(settings.properties)
+        self.stub.Configure(request)
+
+    def review(self, resources: Recording | Sequence[Recorded]) -> list[Said]:
+        """Everything that the pack says: first about each resource's inputs, then about the whole stack."""
+        found = resources.resources if isinstance(resources, Recording) else tuple(resources)
+        return [*self.review_each(found), *self.review_stack(found)]
+
+    def review_each(self, resources: Sequence[Recorded]) -> list[Said]:
+        """What it says about the inputs of each resource."""
+        providers = {item.urn: item for item in resources}
+        said: list[Said] = []
+        for item in resources:
+            request = analyzer_pb2.AnalyzeRequest(
+                type=item.type, urn=item.urn, name=item.name, properties=_struct(item.inputs),
+                options=_options(item), provider=_provider(item, providers),
+            )  # fmt: skip
+            said += [_said(found, item.urn) for found in self.stub.Analyze(request).diagnostics]
+        return said
+
+    def review_stack(self, resources: Sequence[Recorded]) -> list[Said]:
+        """What it says about the outputs of all resources together."""
+        request = analyzer_pb2.AnalyzeStackRequest(resources=stack_resources(resources))
+        return [_said(found) for found in self.stub.AnalyzeStack(request).diagnostics]
+
+    def remedies(self, item: Recorded) -> dict[str, dict[str, Any]]:
+        """Policy -> the properties that it would put in place."""
+        request = analyzer_pb2.AnalyzeRequest(
+            type=item.type, urn=item.urn, name=item.name, properties=_struct(item.inputs), options=_options(item)
+        )
+        answer = self.stub.Remediate(request)
+        return {found.policyName: dict(found.properties) for found in answer.remediations}
+
+
+def stack_resources(resources: Sequence[Recorded]) -> list[analyzer_pb2.AnalyzerResource]:
+    """The resources as the engine sends them once all are there."""
+    providers = {item.urn: item for item in resources}
+    found = []
+    for item in resources:
+        sent = analyzer_pb2.AnalyzerResource(
+            type=item.type, urn=item.urn, name=item.name, options=_options(item), parent=item.parent,
+            properties=_struct({**item.outputs, **({"id": item.id} if item.id else {})}),
+            dependencies=sorted(item.depends_on), provider=_provider(item, providers),
+        )  # fmt: skip
+        for prop, urns in item.property_dependencies.items():
+            sent.propertyDependencies[prop].urns.extend(sorted(urns))
+        found.append(sent)
+    return found
+
+
+@contextmanager
+def pack_server(
+    environment: str, *, stack_config: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+) -> Iterator[PackServer]:
+    """Start the pack for an environment; it ends with the block."""
+    settings = {
+        "PULUMI_STACK": environment, "PULUMI_PROJECT": "enginehouse", "PULUMI_DRY_RUN": "false",
+        "PULUMI_CONFIG": json.dumps({"enginehouse:stack": json.dumps(stack_config)} if stack_config else {}),
+    }  # fmt: skip
+    command = [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", str(PACK)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**os.environ, **settings, **(env or {})}, stdout=subprocess.PIPE, text=True
+    )
+    stop = Timer(START_SECONDS, process.kill)
+    stop.start()
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        stop.cancel()
+        assert line.strip().isdigit(), f"the pack gave no port but {line!r}"
+        with grpc.insecure_channel(f"127.0.0.1:{line.strip()}", options=_OPTIONS) as channel:
+            server = PackServer(analyzer_pb2_grpc.AnalyzerStub(channel), process.pid)
+            server.configure()
+            yield server
+    finally:
+        stop.cancel()
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _struct(values: Mapping[str, Any]) -> struct_pb2.Struct:
+    struct = struct_pb2.Struct()
+    struct.update(values)
+    return struct
+
+
+def _options(item: Recorded) -> analyzer_pb2.AnalyzerResourceOptions:
+    return analyzer_pb2.AnalyzerResourceOptions(
+        protect=item.options.protect, ignoreChanges=item.options.ignore_changes, parent=item.parent
+    )
+
+
+def _provider(item: Recorded, known: Mapping[str, Recorded]) -> analyzer_pb2.AnalyzerProviderResource | None:
+    urn = item.provider.rpartition("::")[0]
+    found = known.get(urn)
+    if found is None:
+        return None
+    return analyzer_pb2.AnalyzerProviderResource(
+        type=found.type, urn=found.urn, name=found.name, properties=_struct(found.inputs)
+    )
+
+
+def _said(found: analyzer_pb2.AnalyzeDiagnostic, urn: str = "") -> Said:
+    level = analyzer_pb2.EnforcementLevel.Name(found.enforcementLevel).lower()
+    return Said(found.policyName, found.message, found.urn or urn, level)
