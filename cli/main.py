@@ -37,6 +37,7 @@ class Commands(LazyGroup):
         ),
         "pin": Lazy("cli.commands.pin", "pin", "Fix all four parts of a manifest and say why.", REVIEW),
         "review": Lazy("cli.commands.review", "review", "Judge manifests by the rules.", REVIEW),
+        "render": Lazy("cli.commands.render", "render", "The Kubernetes objects of pinned manifests.", REVIEW),
         "rules": Lazy("cli.commands.rules", "rules", "List the rules that judge a manifest.", REVIEW),
         "engines": Lazy("cli.commands.engines", "app", "The engine catalogue.", REVIEW),
         "facts": Lazy("cli.commands.facts", "app", "Where facts come from; pull them from a server.", REVIEW),

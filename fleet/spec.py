@@ -225,6 +225,8 @@ class Scaling(Value):
     max: Positive = 1
     idle: Literal["never", "scale-to-zero"] = "never"
     schedule: tuple[Schedule, ...] = ()
+    managed_by: Literal["pulumi"] | None = None
+    """Who makes the scaler; ``None`` = who makes the pods, ``pulumi`` = the platform's program."""
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

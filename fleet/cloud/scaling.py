@@ -1,0 +1,261 @@
+"""What decides the number of replicas: KEDA's triggers, and who owns the figure.
+
+Rules: KEDA 2.21 (its documents and its Prometheus scaler), the controller behind HorizontalPodAutoscalers, and reports
+of fleets that never scaled, or never stopped.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+from fleet.cloud.finding import CloudRule, Finding, Grade
+from fleet.cloud.promql import Shape, UnreadableQuery, shape_of
+from fleet.engine import MetricsDialect
+from fleet.nearest import nearest
+
+GATEWAY_METRIC = "enginehouse_gateway_requests_waiting"
+"""Requests that wait in the gateway: the only signal of a model without replicas."""
+PROMETHEUS = "prometheus"
+VALUE, AVERAGE_VALUE = "Value", "AverageValue"
+LONGEST_NAME = 54
+
+METRIC_TYPE = CloudRule(
+    "keda-metric-type",
+    Grade.HIGH,
+    "An average is compared as Value and a sum as AverageValue",
+    "take metricType Value with avg(), or AverageValue with sum()",
+    "kedacore/keda prometheus_scaler.go, HPA replica_calculator.go; keda#5781, llm-d-autoscaling#1517",
+)
+ONE_SERIES = CloudRule(
+    "keda-one-series",
+    Grade.HIGH,
+    "The query of a trigger gives one series",
+    "aggregate over the pods without 'by': sum() for queues, avg() for shares",
+    "kedacore/keda prometheus_scaler.go: several elements are an error",
+)
+NULL_VALUES = CloudRule(
+    "keda-null-values",
+    Grade.HIGH,
+    "An empty answer is an error, not zero",
+    'set ignoreNullValues: "false"; else a lost Prometheus scales down',
+    "keda#3065, llm-d-autoscaling#360, llm-d#1981",
+)
+METRIC_KNOWN = CloudRule(
+    "keda-metric-known",
+    Grade.HIGH,
+    "Triggers ask for metrics that the engine's version has",
+    "take the name that the engine catalogue gives ('enginehouse engines')",
+    "vllm#18354, production-stack#617, aibrix#2057; kthena#868: vllm: written as vllm_",
+)
+METRIC_NAME = CloudRule(
+    "keda-metric-name",
+    Grade.LOW,
+    "A trigger carries no metric name of its own",
+    "leave metricName out: KEDA names the metric itself, and takes no other since 2.10",
+    "KEDA documents, Prometheus scaler",
+)
+FALLBACK = CloudRule(
+    "keda-fallback",
+    Grade.HIGH,
+    "A scaler that asks Prometheus says what happens when it can't",
+    "set fallback with at least one replica and behavior currentReplicasIfHigher",
+    "KEDA documents, scaledobject-spec, fallback",
+)
+WAKE_UP = CloudRule(
+    "keda-wake-up",
+    Grade.HIGH,
+    "Replicas that may go to zero are woken by the gateway's queue",
+    f"add a trigger on sum({GATEWAY_METRIC}), or keep one replica",
+    "llm-d#2492: no pods, no metrics",
+)
+NAME_LENGTH = CloudRule(
+    "keda-name-length",
+    Grade.MEDIUM,
+    f"The name of a ScaledObject has at most {LONGEST_NAME} characters",
+    "shorten it: KEDA puts 'keda-hpa-' before it and makes a label of both",
+    "keda#6998, keda#7762",
+)
+RANGE = CloudRule(
+    "keda-range",
+    Grade.HIGH,
+    "Idle replicas are fewer than the smallest number, and that is at most the largest",
+    "order idleReplicaCount < minReplicaCount <= maxReplicaCount",
+    "KEDA documents, scaledobject-spec",
+)
+ONE_OWNER = CloudRule(
+    "replicas-one-owner",
+    Grade.HIGH,
+    "One thing owns the number of replicas",
+    "leave spec.replicas out or ignore its changes where a scaler has the workload; keep one scaler",
+    "pulumi/pulumi#13321, pulumi-kubernetes#2491, pulumi-kubernetes#3312",
+)
+CRD_APART = CloudRule(
+    "crd-apart",
+    Grade.MEDIUM,
+    "Custom resources come after their definitions, not in one chart with them",
+    "put the definitions into a release of their own and let the rest depend on it",
+    "pulumi-kubernetes#3247, pulumi-kubernetes#1712, pulumi-kubernetes#1735",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """One trigger of a ScaledObject; what it leaves out has KEDA's default."""
+
+    name: str
+    type: str = PROMETHEUS
+    metric_type: str = AVERAGE_VALUE
+    query: str = ""
+    ignores_null: bool = True
+    metric_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Scaler:
+    """One ScaledObject; what it leaves out has KEDA's default."""
+
+    name: str
+    triggers: tuple[Trigger, ...]
+    smallest: int = 0
+    largest: int = 100
+    idle: int | None = None
+    fallback_replicas: int | None = None
+    """``None`` = no fallback."""
+    dialects: tuple[MetricsDialect, ...] = ()
+    """What the engines behind it may call their metrics; empty = not known."""
+
+    @property
+    def may_sleep(self) -> bool:
+        """Whether it can leave no replica."""
+        return self.smallest == 0 or self.idle == 0
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Something with replicas, as a program declares it."""
+
+    id: str
+    """``namespace/Kind/name``."""
+    replicas: int | None
+    """``None`` = left out."""
+    ignores_replicas: bool = False
+    """Whether the program leaves what others make of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A scaler that owns the replicas of a workload."""
+
+    scaler: str
+    """``namespace/Kind/name``."""
+    workload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What is applied as one: a chart, or a folder of objects. Kinds are written ``group/Kind``."""
+
+    name: str
+    defines: frozenset[str]
+    uses: frozenset[str]
+
+
+def scaler_findings(scaler: Scaler) -> Iterator[Finding]:
+    """What is wrong with a ScaledObject."""
+    asking = [item for item in scaler.triggers if item.type == PROMETHEUS]
+    for trigger in asking:
+        yield from _trigger_findings(scaler, trigger)
+    if asking and not scaler.fallback_replicas:
+        what = "no fallback" if scaler.fallback_replicas is None else "a fallback to 0 replicas"
+        yield Finding(FALLBACK, f"{scaler.name} has {len(asking)} Prometheus triggers and {what}")
+    if scaler.may_sleep and not any(GATEWAY_METRIC in item.query for item in asking):
+        yield Finding(WAKE_UP, f"{scaler.name} may go to 0 replicas, and no trigger asks for {GATEWAY_METRIC}")
+    if len(scaler.name) > LONGEST_NAME:
+        yield Finding(NAME_LENGTH, f"the name {scaler.name} has {len(scaler.name)} characters")
+    if scaler.smallest > scaler.largest or (scaler.idle is not None and scaler.idle >= scaler.smallest):
+        counts = f"idle {scaler.idle}, smallest {scaler.smallest}, largest {scaler.largest}"
+        yield Finding(RANGE, f"{scaler.name} has {counts}")
+
+
+def owner_findings(workloads: Iterable[Workload], claims: Iterable[Claim]) -> Iterator[Finding]:
+    """Workloads whose replicas several write."""
+    owners: dict[str, list[str]] = {}
+    for claim in claims:
+        owners.setdefault(claim.workload, []).append(claim.scaler)
+    for target, scalers in owners.items():
+        if len(scalers) > 1:
+            yield Finding(ONE_OWNER, f"{target} is scaled by {' and '.join(sorted(scalers))}")
+    for item in workloads:
+        if item.id in owners and item.replicas is not None and not item.ignores_replicas:
+            message = f"{item.id} says {item.replicas} replicas, and {owners[item.id][0]} scales it"
+            yield Finding(ONE_OWNER, message, evidence={"replicas": item.replicas})
+
+
+def bundle_findings(bundle: Bundle) -> Iterator[Finding]:
+    """Kinds that a bundle defines and uses at once."""
+    both = sorted(bundle.defines & bundle.uses)
+    if both:
+        yield Finding(CRD_APART, f"{bundle.name} defines {', '.join(both)} and has objects of it")
+
+
+def _trigger_findings(scaler: Scaler, trigger: Trigger) -> Iterator[Finding]:
+    where = f"trigger {trigger.name} of {scaler.name}"
+    if trigger.ignores_null:
+        yield Finding(NULL_VALUES, f"{where} takes an empty answer for 0")
+    if trigger.metric_name is not None:
+        yield Finding(METRIC_NAME, f"{where} names its metric '{trigger.metric_name}'")
+    try:
+        shape = shape_of(trigger.query)
+    except UnreadableQuery as error:
+        yield Finding(ONE_SERIES, f"the query of {where} can't be read: {error}")
+        return
+    if not shape.is_single:
+        yield Finding(ONE_SERIES, f"{where} gives a series for each pod: {trigger.query}")
+    yield from _metric_type(where, trigger, shape)
+    yield from _unknown_metrics(where, shape, scaler.dialects)
+
+
+def _metric_type(where: str, trigger: Trigger, shape: Shape) -> Iterator[Finding]:
+    if shape.kind == "average" and trigger.metric_type == AVERAGE_VALUE:
+        message = f"{where} compares an average as AverageValue: it wants the same replicas whatever runs"
+        yield Finding(METRIC_TYPE, message, "take metricType Value")
+    if shape.kind == "sum" and trigger.metric_type == VALUE:
+        message = f"{where} compares a sum as Value: it multiplies the replicas that run"
+        yield Finding(METRIC_TYPE, message, "take metricType AverageValue")
+
+
+def _unknown_metrics(where: str, shape: Shape, dialects: Sequence[MetricsDialect]) -> Iterator[Finding]:
+    known = frozenset(name for dialect in dialects for name in names_of(dialect))
+    families = frozenset(_family(name) for name in known)
+    for group in shape.needs:
+        own = sorted(name for name in group if _family(name) in families)
+        if own and known.isdisjoint(own):
+            close = nearest(own[0], known)
+            engines = ", ".join(sorted({dialect.name for dialect in dialects}))
+            remedy = f"take {close}" if close else f"take one of {', '.join(sorted(known))}"
+            yield Finding(METRIC_KNOWN, f"{where} asks for {', '.join(own)}, which {engines} does not have", remedy)
+
+
+def names_of(dialect: MetricsDialect) -> frozenset[str]:
+    """The metrics of a dialect, without the labels that some are named with."""
+    values = (getattr(dialect, item.name) for item in fields(dialect) if item.name not in ("name", "path", "source"))
+    return frozenset(value.partition("{")[0] for value in values if isinstance(value, str))
+
+
+def _family(metric: str) -> str:
+    """What an engine puts before its metrics, whether a colon or an underscore follows it."""
+    return metric.replace(":", "_").partition("_")[0]
+
+
+RULES: tuple[CloudRule, ...] = (
+    METRIC_TYPE,
+    ONE_SERIES,
+    NULL_VALUES,
+    METRIC_KNOWN,
+    METRIC_NAME,
+    FALLBACK,
+    WAKE_UP,
+    NAME_LENGTH,
+    RANGE,
+    ONE_OWNER,
+    CRD_APART,
+)

@@ -1,0 +1,57 @@
+"""What a manifest is rendered onto: the cluster, as far as its objects have to know it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleet.cold_start_data import WeightSource, weight_source
+from fleet.node_pools import NodePool
+
+MODELS_PATH = "/models"
+"""Where weights appear in a pod; below it ``hub`` is laid out like the cache of the Hugging Face hub."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedWeights:
+    """Weights on a file system that every pod mounts to read: a claim in the namespace."""
+
+    claim: str = "weights"
+    megabytes_per_second: float | None = None
+    """Of the whole file system; ``None`` = not known, and its clients are the limit."""
+
+    def source(self) -> WeightSource:
+        """How fast a start reads from it."""
+        found = weight_source("fsx-lustre")
+        if self.megabytes_per_second is None:
+            return found
+        return found.model_copy(update={"aggregate_gigabytes_per_second": self.megabytes_per_second / 1000})
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLocalWeights:
+    """No file system: each pod fetches its weights to the disks of its node when it starts."""
+
+    token_secret: str | None = None
+    """The name of a secret whose key ``token`` opens gated models; ``None`` = no token is needed."""
+
+    def source(self) -> WeightSource:
+        """How fast a start reads from it: what object storage gives, over the network."""
+        return weight_source("s3")
+
+
+@dataclass(frozen=True, slots=True)
+class RenderGround:
+    """A cluster. Everything has a default, so that objects can be looked at before there is one."""
+
+    namespace: str = "inference"
+    pools: tuple[NodePool, ...] = ()
+    """Empty = not known: nodes are chosen by instance type."""
+    weights: SharedWeights | NodeLocalWeights = SharedWeights()
+    prometheus_url: str = "http://prometheus-server.monitoring.svc"
+    """Where KEDA asks."""
+    gateway_namespace: str = "gateway"
+    """Whose pods may send requests."""
+    metrics_namespace: str = "monitoring"
+    """Whose pods may read metrics."""
+    model_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Model id -> its ``config.json``, before the catalogue's own."""
