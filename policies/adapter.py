@@ -56,6 +56,14 @@ class Seen:
     """Empty where a resource is judged by itself."""
     provider: Props = field(default_factory=dict)
     """The properties of its provider, where the engine tells them."""
+    parent: str = ""
+    """The URN of its component; empty = it stands at the top, or is judged by itself."""
+    ignored: tuple[str, ...] = ()
+    """Properties whose changes the program leaves alone."""
+
+    def comes_from(self, prop: str, *types: str) -> bool:
+        """Whether a property comes from a resource of some types, known or not."""
+        return any(item.type in types for item in self.stack.sources(self, prop))
 
     def links(self, prop: str, *types: str) -> tuple["Seen", ...]:
         """The resources of some types from which a property comes: by dependency, else by a known id.
@@ -86,7 +94,12 @@ class Stack:
 
     def pointing_at(self, target: Seen, type_: str, prop: str) -> tuple[Seen, ...]:
         """The resources of a type whose property comes from another resource."""
-        return tuple(item for item in self.of(type_) if target in item.links(prop, target.type))
+        return tuple(item for item in self.of(type_) if self._points(item, prop, target))
+
+    def _points(self, item: Seen, prop: str, target: Seen) -> bool:
+        """Whoever depends on other resources alone does not point here, whatever its unknown value will be."""
+        sources = self.sources(item, prop)
+        return target in (sources or item.links(prop, target.type))
 
     def with_ids(self, ids: Iterable[str], types: Sequence[str]) -> tuple[Seen, ...]:
         """The resources with some ids, for ids that somebody wrote down."""
@@ -164,7 +177,18 @@ def stack_of(resources: Iterable[PolicyResource], ground: Ground) -> Stack:
     found = []
     for item in resources:
         provider = item.provider.props if item.provider is not None else {}
-        found.append(Seen(item.resource_type, item.name, item.urn, item.props, ground, stack, provider))
+        seen = Seen(
+            type=item.resource_type,
+            name=item.name,
+            urn=item.urn,
+            props=item.props,
+            ground=ground,
+            stack=stack,
+            provider=provider,
+            parent=item.parent.urn if item.parent is not None else "",
+            ignored=tuple(item.opts.ignore_changes),
+        )
+        found.append(seen)
         stack.dependencies[item.urn] = {
             prop: tuple(other.urn for other in others) for prop, others in item.property_dependencies.items()
         }

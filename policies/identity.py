@@ -19,6 +19,7 @@ _DOCUMENTS = (
 )
 _RESOURCE_DOCUMENTS = (
     "aws:kms/key:Key",
+    "aws:kms/keyPolicy:KeyPolicy",
     "aws:ecr/repositoryPolicy:RepositoryPolicy",
     "aws:sns/topicPolicy:TopicPolicy",
     "aws:sqs/queuePolicy:QueuePolicy",

@@ -22,12 +22,20 @@ from fleet.cloud import limits as cloud_limits
 from fleet.cloud import registry
 from fleet.cloud.finding import CloudRule
 from fleet.policy import PlatformPolicy
-from policies import capacity, identity, limits, nodes
+from policies import capacity, data, identity, limits, lustre, network, nodes
 from policies.adapter import Check, Ground, StackCheck, judge_resource, judge_stack
 
 NAME = "enginehouse"
 DOCS = "docs/reference/policies.md"
-CHECKS: tuple[Check | StackCheck, ...] = (*nodes.CHECKS, *capacity.CHECKS, *identity.CHECKS, *limits.CHECKS)
+CHECKS: tuple[Check | StackCheck, ...] = (
+    *nodes.CHECKS,
+    *capacity.CHECKS,
+    *network.CHECKS,
+    *lustre.CHECKS,
+    *data.CHECKS,
+    *identity.CHECKS,
+    *limits.CHECKS,
+)
 WITHOUT_POLICY: Mapping[str, str] = {**capacity.WITHOUT_POLICY}
 """Rules that no pack can judge -> why, and who does."""
 REMEDIED = frozenset({cloud_limits.TAGS.id})

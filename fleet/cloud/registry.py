@@ -2,13 +2,27 @@
 
 from collections.abc import Iterable, Mapping
 
-from fleet.cloud import identity, interfaces, limits, node_access, node_groups, purchase
+from fleet.cloud import (
+    data,
+    identity,
+    interfaces,
+    limits,
+    lustre,
+    lustre_links,
+    lustre_ports,
+    network,
+    node_access,
+    node_groups,
+    purchase,
+)
 from fleet.cloud.finding import CloudRule
 from fleet.nearest import did_you_mean
 
 THEMES: Mapping[str, tuple[CloudRule, ...]] = {
     "nodes": (*interfaces.RULES, *node_access.RULES, *node_groups.RULES),
     "capacity": purchase.RULES,
+    "network": network.RULES,
+    "data": (*lustre.RULES, *lustre_links.RULES, *lustre_ports.RULES, *data.RULES),
     "identity": identity.RULES,
     "limits": limits.RULES,
 }

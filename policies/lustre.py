@@ -1,0 +1,106 @@
+"""Policies on Lustre file systems, their links to buckets and their ports."""
+
+from collections.abc import Iterator
+
+from fleet.cloud import lustre, lustre_links, lustre_ports
+from fleet.cloud.finding import Finding
+from fleet.cloud.lustre import FileSystem
+from fleet.cloud.lustre_links import Link, Linked
+from policies.adapter import Check, Seen
+from policies.reading import at, flag, number, text, texts
+from policies.security_groups import GROUP, openings_of
+
+FILE_SYSTEM = "aws:fsx/lustreFileSystem:LustreFileSystem"
+LINK = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
+_OLD_IMPORTS = {
+    "importPath": "import_path",
+    "exportPath": "export_path",
+    "autoImportPolicy": "auto_import_policy",
+    "importedFileChunkSize": "imported_file_chunk_size",
+}
+_SOME_BUCKET = "s3://the-bucket"
+"""Stands for a bucket whose name its rule does not ask for."""
+
+
+def _file_system(seen: Seen) -> Iterator[Finding]:
+    props = seen.props
+    system = FileSystem(
+        capacity_gib=number(props, "storageCapacity"),
+        mb_per_second_per_tib=number(props, "perUnitStorageThroughput"),
+        deployment=text(props, "deploymentType") or "SCRATCH_1",
+        storage=text(props, "storageType") or "SSD",
+        has_efa=flag(props, "efaEnabled"),
+        metadata_mode=_metadata_mode(seen),
+        metadata_iops=number(props, "metadataConfiguration", "iops"),
+        version=text(props, "fileSystemTypeVersion"),
+        old_import_settings=tuple(name for key, name in _OLD_IMPORTS.items() if key in props),
+        mb_per_second=number(props, "throughputCapacity"),
+        has_read_cache=at(props, "dataReadCacheConfiguration") is not None,
+    )
+    yield from lustre.file_system_findings(system)
+
+
+def _metadata_mode(seen: Seen) -> str | None:
+    if at(seen.props, "metadataConfiguration") is None:
+        return None
+    return text(seen.props, "metadataConfiguration", "mode") or "AUTOMATIC"
+
+
+def _link(seen: Seen, bucket: str) -> Link:
+    return Link(
+        folder=text(seen.props, "fileSystemPath") or "",
+        bucket=bucket,
+        imports=texts(seen.props, "s3", "autoImportPolicy", "events"),
+        exports=texts(seen.props, "s3", "autoExportPolicy", "events"),
+    )
+
+
+def _one_link(seen: Seen) -> Iterator[Finding]:
+    yield from lustre_links.link_findings(_link(seen, _SOME_BUCKET))
+
+
+def _bucket(seen: Seen) -> Iterator[Finding]:
+    yield from lustre_links.link_findings(_link(seen, text(seen.props, "dataRepositoryPath") or ""))
+
+
+def _support(seen: Seen) -> Iterator[Finding]:
+    links = [_link(item, f"{_SOME_BUCKET}/{item.name}") for item in _links_of(seen)]
+    yield from lustre_links.links_findings(links, _linked(seen))
+
+
+def _shared_buckets(seen: Seen) -> Iterator[Finding]:
+    links = _links_of(seen)
+    if len(links) > 1:
+        named = [_link(item, text(item.props, "dataRepositoryPath") or "") for item in links]
+        yield from lustre_links.links_findings(named, _linked(seen))
+
+
+def _links_of(seen: Seen) -> tuple[Seen, ...]:
+    return seen.stack.pointing_at(seen, LINK, "fileSystemId")
+
+
+def _linked(seen: Seen) -> Linked:
+    return Linked(
+        deployment=text(seen.props, "deploymentType") or "SCRATCH_1",
+        storage=text(seen.props, "storageType") or "SSD",
+        version=text(seen.props, "fileSystemTypeVersion"),
+        copies_tags_to_backups=flag(seen.props, "copyTagsToBackups"),
+    )
+
+
+def _ports(seen: Seen) -> Iterator[Finding]:
+    groups = seen.links("securityGroupIds", GROUP)
+    openings = [opening for group in groups for opening in openings_of(group)]
+    yield from lustre_ports.port_findings(openings, has_efa=flag(seen.props, "efaEnabled"))
+
+
+_LINKS, _SYSTEMS = (LINK,), (FILE_SYSTEM,)
+CHECKS = (
+    Check(lustre.RULES, _SYSTEMS, _file_system),
+    Check((lustre_links.LINK_EVENTS, lustre_links.READ_ONLY), _LINKS, _one_link),
+    Check((lustre_links.LINK_PATH,), _LINKS, _one_link),
+    Check((lustre_links.LINK_SOURCE,), _LINKS, _bucket),
+    Check((lustre_links.LINK_PATH, lustre_links.LINKABLE), _SYSTEMS, _support, relates=True),
+    Check((lustre_links.LINK_SOURCE,), _SYSTEMS, _shared_buckets, relates=True),
+    Check(lustre_ports.RULES, _SYSTEMS, _ports, relates=True),
+)
