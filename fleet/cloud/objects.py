@@ -11,7 +11,7 @@ from fleet.sharing import SharingWay, isolation_of
 _PODS = "Kubernetes documents, pod security standards, restricted"
 
 IMAGE_DIGEST = CloudRule(
-    "image-by-digest-only",
+    "image-digest",
     Grade.HIGH,
     "Containers run images by digest",
     "give repository@sha256:..., as the environment's images.yaml records it",
