@@ -66,6 +66,13 @@ CUDA_DRIVER = CloudRule(
     "take a newer AMI release, or an engine image with an older CUDA version",
     "NVIDIA CUDA Compatibility, minor version compatibility, table 1: docs.nvidia.com/deploy/cuda-compatibility",
 )
+PRELOAD = CloudRule(
+    "image-preload",
+    Grade.HIGH,
+    "Engine images come from a snapshot of the data volume only on Bottlerocket, which has such a volume",
+    "take the bottlerocket family, or leave the snapshot out and pull in parallel",
+    "Bottlerocket documentation, data volume; AL2023 keeps images on its root volume",
+)
 
 MINIMUM_DRIVERS: Mapping[int, int] = {11: 450, 12: 525, 13: 580}
 """CUDA major version -> the oldest driver branch on which its applications run (source: `CUDA_DRIVER`).
@@ -174,6 +181,12 @@ def device_plugin_findings(ami_type: str, *, runs_chart: bool) -> Iterator[Findi
         yield Finding(DEVICE_PLUGIN, f"the device plugin chart runs on {ami_type} nodes, whose image has one")
 
 
+def preload_findings(family: ImageFamily, snapshot: str | None) -> Iterator[Finding]:
+    """Whether a snapshot of images lands where the node looks for them."""
+    if snapshot is not None and family != "bottlerocket":
+        yield Finding(PRELOAD, f"the data volume snapshot {snapshot} with {family}, which has no data volume")
+
+
 def driver_fit(cuda: str | None, driver: str | None) -> DriverFit:
     """Whether an application of this CUDA version runs on this driver version."""
     needed, branch = minimum_driver(cuda), _major(driver)
@@ -210,4 +223,5 @@ RULES: tuple[CloudRule, ...] = (
     OPERATOR_DRIVER,
     DEVICE_PLUGIN,
     CUDA_DRIVER,
+    PRELOAD,
 )

@@ -99,6 +99,8 @@ def share_findings(sharing: NodeSharing) -> Iterator[Finding]:
     if wants and (sharing.shares is None or sharing.shares < 2):
         said = "no number of shares" if sharing.shares is None else f"{sharing.shares} share"
         yield Finding(SHARES, f"sharing '{sharing.way.value}' with {said}")
+    if wants and sharing.uses_dra:
+        yield Finding(SHARES, f"sharing '{sharing.way.value}' with resource claims", "set allocation to device-plugin")
     if wants and most is not None and (sharing.shares or 0) > most:
         message = f"{sharing.shares} shares of each GPU by {sharing.way.value}, which holds {most} processes"
         yield Finding(SHARES, message, f"take at most {most}")

@@ -104,7 +104,7 @@ def _is_member(value: object, member: object) -> bool:
         return value in typing.get_args(member)
     if isinstance(origin, type):
         return isinstance(value, dict if issubclass(origin, Mapping) else list)
-    if not isinstance(member, type) or member is object:
+    if not isinstance(member, type) or member in (object, Any):  # Any is a class since 3.11
         return True
     if _is_args(member):
         return isinstance(value, dict)

@@ -112,3 +112,9 @@ def test_the_table_is_what_botocore_has(checkout):
     shapes = loaders.Loader().load_service_model("eks", "service-2")["shapes"]
     linux = {name for name in shapes["AMITypes"]["enum"] if not name.startswith("WINDOWS")}
     assert set(AMI_TYPES) == linux
+
+
+def test_a_snapshot_of_images_is_bottlerockets():
+    assert ids(node_images.preload_findings("al2023", "snap-1")) == ["image-preload"]
+    assert not list(node_images.preload_findings("bottlerocket", "snap-1"))
+    assert not list(node_images.preload_findings("al2023", None))

@@ -54,6 +54,13 @@ def test_shares_belong_to_time_slices_and_mps_and_are_two_or_more(way, shares):
     assert set(found) <= {"gpu-shares"}
 
 
+@given(way=WAYS)
+def test_shares_are_the_device_plugins_and_not_for_resource_claims(way):
+    shares = 4 if way in SHARED else None
+    found = ids(node_sharing.share_findings(NodeSharing(way, shares=shares, uses_dra=True)))
+    assert found == (["gpu-shares"] if way in SHARED else [])
+
+
 @given(way=WAYS, tenants=st.integers(min_value=0, max_value=5), needs=st.booleans())
 def test_tenants_that_need_isolation_never_share_what_hardware_does_not_keep_apart(way, tenants, needs):
     found = ids(node_sharing.tenant_findings(way, tenants=tenants, needs_isolation=needs))
