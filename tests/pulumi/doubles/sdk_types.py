@@ -8,8 +8,10 @@ import importlib
 import inspect
 import json
 import re
+import sys
 import types
 import typing
+import warnings
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -57,9 +59,13 @@ def resource_type(package: str, token: str) -> ResourceType:
     if token not in classes_of(package):
         raise NotInSdk(f"{package} has no resource {token}")
     fqn, name = classes_of(package)[token]
-    module = importlib.import_module(fqn)
-    args = getattr(module, f"{name}Args", None) or getattr(module, f"{name}InitArgs")
-    return ResourceType(token, properties_of(args), outputs_of(getattr(module, name)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # the module may have deprecated neighbours
+        resource = getattr(importlib.import_module(fqn), name)
+    # Where another type has the name of the Args class already, it is the InitArgs class, in the resource's own module.
+    module = sys.modules[resource.__module__]
+    args = getattr(module, f"{name}InitArgs", None) or getattr(module, f"{name}Args")
+    return ResourceType(token, properties_of(args), outputs_of(resource))
 
 
 @cache
