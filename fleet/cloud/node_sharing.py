@@ -42,7 +42,7 @@ SHARES = CloudRule(
 DYNAMIC = CloudRule(
     "dynamic-slices-allocation",
     Grade.HIGH,
-    "MIG instances that are cut on demand need dynamic resource allocation and Kubernetes 1.34",
+    "MIG instances that are cut on demand need dynamic resource allocation and Kubernetes 1.34; others need neither",
     "set allocation to dra on Kubernetes 1.34 or newer, or cut the GPUs when the node starts (mig)",
     "EKS user guide, NVIDIA DRA driver or device plugin",
 )
@@ -115,7 +115,10 @@ def tenant_findings(way: SharingWay, *, tenants: int, needs_isolation: bool) -> 
 
 
 def dynamic_findings(sharing: NodeSharing, kubernetes: str) -> Iterator[Finding]:
-    """Whether slices on demand have what cuts them."""
+    """Whether slices have what cuts them: resource claims those on demand, the MIG manager all others."""
+    if sharing.way is SharingWay.MIG and sharing.uses_dra:
+        message = "sharing 'mig' with resource claims: nothing cuts the GPUs when a node starts"
+        yield Finding(DYNAMIC, message, "set sharing to dynamic-slices, or allocation to device-plugin")
     if sharing.way is not SharingWay.DYNAMIC_SLICES:
         return
     version = tuple(int(part) for part in kubernetes.split(".")[:2])
