@@ -10,15 +10,19 @@ import pulumi_kubernetes
 from infra.stack_config import StackConfig
 
 
-def tags_of(config: StackConfig) -> dict[str, str]:
-    """The tags of everything that costs money."""
+def own_tags(config: StackConfig) -> dict[str, str]:
+    """The tags that the program sets itself."""
     return {
-        **config.tags,
         "environment": config.environment,
         "owner": config.owner,
         "managed-by": "pulumi",
         "project": "enginehouse",
     }
+
+
+def tags_of(config: StackConfig) -> dict[str, str]:
+    """The tags of everything that costs money."""
+    return {**config.tags, **own_tags(config)}
 
 
 def aws_provider(name: str, config: StackConfig) -> pulumi_aws.Provider:

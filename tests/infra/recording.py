@@ -9,6 +9,7 @@ import asyncio
 import contextvars
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -81,9 +82,10 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a program registered, in the order in which the engine heard of it."""
+    """What a program registered."""
 
     resources: tuple[Recorded, ...]
+    """By URN: the order in which they arrive is chance."""
     outputs: Mapping[str, Any]
     """Of the stack."""
     secret_outputs: frozenset[str]
@@ -176,12 +178,17 @@ class _Monitor(mocks.MockMonitor):
         self._outputs: dict[str, dict[str, Any]] = {}
         self._secret_outputs: dict[str, frozenset[str]] = {}
         self.messages: list[tuple[str, str]] = []
+        self._one_at_a_time = threading.Lock()
 
     def RegisterResource(self, request: resource_pb2.RegisterResourceRequest) -> object:
         """A resource arrives."""
         urn = self.make_urn(request.parent, request.type, request.name)
         if request.type == _STACK:
             return resource_pb2.RegisterResourceResponse(urn=urn)
+        with self._one_at_a_time:
+            return self._register(request, urn)
+
+    def _register(self, request: resource_pb2.RegisterResourceRequest, urn: str) -> object:
         if any(item.type == request.type and item.name == request.name for item in self._recorded.values()):
             self.problems.append(f"{request.type} '{request.name}' is registered twice; names are ids")
         inputs = {name: _plain(value) for name, value in request.object.fields.items()}
@@ -212,7 +219,7 @@ class _Monitor(mocks.MockMonitor):
         """Everything that was seen."""
         stack = next((urn for urn in self._outputs if urn.split("::")[2] == _STACK), "")
         return Recording(
-            resources=tuple(self._recorded.values()),
+            resources=tuple(sorted(self._recorded.values(), key=lambda item: item.urn)),
             outputs=self._outputs.get(stack, {}),
             secret_outputs=self._secret_outputs.get(stack, frozenset()),
             finished=frozenset(self._outputs),

@@ -1,0 +1,5 @@
+"""Where Pulumi starts."""
+
+from infra.program import run
+
+run()

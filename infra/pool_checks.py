@@ -1,0 +1,124 @@
+"""What is wrong with one pool of a stack: its zones, numbers, purchase, EFA, sharing."""
+
+from collections.abc import Iterator
+from datetime import date
+
+from fleet.cloud.interfaces import efa_layout, interface_findings
+from fleet.cloud.node_groups import Scaling, label_findings, scaling_findings
+from fleet.cloud.node_sharing import NodeSharing, dynamic_findings, mig_findings, mig_image_findings, share_findings
+from fleet.cloud.purchase import (
+    Buying,
+    placement_findings,
+    sold_findings,
+    strategy_findings,
+    target_findings,
+)
+from infra.gpu_pool import AMI_TYPES
+from infra.problem import Problem, of_findings
+from infra.stack_config import PoolConfig, StackConfig
+from infra.versions import DRA_FROM, minor
+
+UNFILLED_DAY = date(1970, 1, 1)
+"""A placeholder, which is told of with the others."""
+
+
+def pool_problems(pool: PoolConfig, config: StackConfig, *, today: date) -> Iterator[Problem]:
+    """Everything at once."""
+    key = f"pools.{pool.name}"
+    yield from _zones(key, pool, config)
+    yield from _numbers(key, pool)
+    yield from _purchase(key, pool, config, today)
+    yield from _efa(key, pool)
+    yield from _sharing(key, pool, config)
+    yield from _image(key, pool, config)
+    yield from of_findings(f"{key}.labels", "", label_findings(pool.labels))
+
+
+def places(pool: PoolConfig, config: StackConfig) -> tuple[str, ...]:
+    """Where its nodes may stand, whether there are subnets or not."""
+    return pool.zones or ((pool.zone,) if pool.zone else config.network.zones)
+
+
+def _zones(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
+    if pool.zone and pool.zones and pool.zones != (pool.zone,):
+        message = f"zone {pool.zone} and zones {', '.join(pool.zones)} say different things"
+        yield Problem(f"{key}.zones", ", ".join(pool.zones), message, "give one of the two")
+    known = config.network.zones
+    for zone in places(pool, config):
+        if zone in known:
+            continue
+        foreign = "" if zone.startswith(config.region) else f", which is not of the region {config.region}"
+        yield Problem(f"{key}.zone", zone, f"no subnet stands in {zone}{foreign}", f"take one of {', '.join(known)}")
+
+
+def _numbers(key: str, pool: PoolConfig) -> Iterator[Problem]:
+    if not pool.max_nodes:
+        yield Problem(f"{key}.max_nodes", str(pool.max_nodes or ""), "a node group needs a limit", "give 1 or more")
+        return
+    desired = pool.desired_nodes or pool.min_nodes  # 0 = as few as allowed
+    scaling = Scaling(pool.min_nodes, desired, pool.max_nodes)
+    yield from of_findings(f"{key}.desired_nodes", desired, scaling_findings(scaling))
+
+
+def _purchase(key: str, pool: PoolConfig, config: StackConfig, today: date) -> Iterator[Problem]:
+    buying = Buying.of(pool.purchase, pool.reservation_id)
+    yield from of_findings(f"{key}.purchase", pool.purchase, sold_findings(pool.instance, buying))
+    yield from of_findings(f"{key}.reservation_id", pool.reservation_id or "", target_findings(buying))
+    zones = places(pool, config)
+    if (pool.reservation_id or pool.purchase == "capacity-block") and len(zones) != 1:
+        message = f"a reservation stands in one zone, and the pool may stand in {', '.join(zones)}"
+        yield Problem(f"{key}.zone", ", ".join(zones), message, "give the zone of the reservation")
+    if pool.has_ended(today) and pool.ends_on != UNFILLED_DAY:
+        message = f"the capacity block ended on {pool.ends_on}"
+        yield Problem(
+            f"{key}.ends_on", str(pool.ends_on), message, "buy another and give its reservation, or drop the pool"
+        )
+    strategy = "cluster" if pool.placement_group else None
+    found = placement_findings(strategy, zones=zones[:1], reservation_id=pool.reservation_id)
+    yield from of_findings(f"{key}.placement_group", pool.placement_group, found)
+    if pool.placement_group:
+        yield from of_findings(f"{key}.placement_group", True, strategy_findings(pool.instance, "cluster"))
+    if pool.placement_group and not pool.efa:
+        message = "a placement group is for nodes that talk over EFA, and the pool has none"
+        yield Problem(f"{key}.placement_group", "true", message, "leave it out, or set efa: true")
+
+
+def _efa(key: str, pool: PoolConfig) -> Iterator[Problem]:
+    if not pool.efa:
+        return
+    if not pool.instance.supports_efa:
+        message = f"{pool.instance_type} has no EFA"
+        yield Problem(f"{key}.efa", "true", message, "leave efa out, or take an instance with EFA")
+        return
+    layout = efa_layout(pool.instance)
+    yield from of_findings(f"{key}.efa", True, interface_findings(pool.instance, layout, wants_efa=True))
+
+
+def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
+    sharing = NodeSharing(pool.sharing, pool.mig_profile, pool.time_slices, uses_dra=pool.allocation == "dra")
+    yield from of_findings(f"{key}.time_slices", pool.time_slices or "", share_findings(sharing))
+    yield from of_findings(f"{key}.mig_profile", pool.mig_profile or "", mig_findings(pool.gpu, sharing))
+    image = AMI_TYPES[pool.image.family]
+    yield from of_findings(f"{key}.image.family", pool.image.family, mig_image_findings(pool.sharing, image))
+    kubernetes = config.cluster.kubernetes
+    dynamic = list(dynamic_findings(sharing, kubernetes))
+    yield from of_findings(f"{key}.allocation", pool.allocation, dynamic)
+    if not dynamic and pool.allocation == "dra" and minor(kubernetes) < DRA_FROM:
+        wanted = ".".join(map(str, DRA_FROM))
+        message = f"dynamic resource allocation needs Kubernetes {wanted}, and the cluster has {kubernetes}"
+        yield Problem(f"{key}.allocation", "dra", message, f"set cluster.kubernetes to {wanted}, or take device-plugin")
+
+
+def _image(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
+    release = pool.image.release
+    if release and release.casefold() in ("latest", "recommended"):
+        yield Problem(f"{key}.image.release", release, f"{release} names no release", "pin a release: it must not move")
+    if release and pool.image.family == "al2023" and release[0].isdigit():
+        version = config.cluster.kubernetes
+        if not release.startswith(f"{version}."):
+            message = f"the release {release} is not of Kubernetes {version}"
+            yield Problem(f"{key}.image.release", release, message, f"take a release that begins with {version}.")
+    if pool.preload.data_volume_snapshot and pool.image.family != "bottlerocket":
+        message = "a snapshot of a data volume is for Bottlerocket, and the image is AL2023"
+        remedy = "leave it out: AL2023 pulls in parallel; or set image.family: bottlerocket"
+        yield Problem(f"{key}.preload.data_volume_snapshot", pool.preload.data_volume_snapshot, message, remedy)

@@ -1,0 +1,38 @@
+"""What is wrong with a stack's configuration, found before anything is registered."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from fleet.cloud.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake."""
+
+    key: str
+    """Where it stands below ``enginehouse:stack``: ``pools.h100.zone``."""
+    value: str
+    """What stands there; empty = nothing."""
+    message: str
+    remedy: str
+
+    @property
+    def sentence(self) -> str:
+        """For a person: where, what is wrong, what would be right."""
+        found = f" (found {self.value})" if self.value and self.value not in self.message else ""
+        return f"{self.key}: {self.message}{found}; {self.remedy}"
+
+
+class StackRefused(Exception):
+    """A configuration that the program does not start with."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(problem.sentence for problem in self.problems))
+
+
+def of_findings(key: str, value: object, findings: Iterable[Finding]) -> Iterator[Problem]:
+    """What a rule of the cloud says about a key."""
+    for finding in findings:
+        yield Problem(key, str(value), finding.message, finding.remedy or finding.rule.remedy)

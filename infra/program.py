@@ -1,0 +1,108 @@
+"""The program: reads the stack's configuration, refuses what can't work, and builds one environment's cluster."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pulumi
+
+from infra import config_reading
+from infra.credentials import credential_problems
+from infra.ground_layer import GroundLayer, ground_layer
+from infra.node_layer import NodeLayer, node_layer
+from infra.object_layer import ObjectLayer, object_layer
+from infra.outputs import outputs_of
+from infra.problem import Problem, StackRefused
+from infra.providers import aws_provider, kubeconfig_text, kubernetes_provider
+from infra.stack_checks import problems
+from infra.stack_config import StackConfig
+from infra.storage_layer import StorageLayer, storage_layer
+from sources.environment import Environment
+from sources.environment import read as read_environment
+from sources.errors import SourceError
+
+ROOT = Path(__file__).resolve().parent.parent
+"""The checkout, whose ``environments`` the program reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the program knows beside its configuration."""
+
+    environment: Environment
+    """Of ``environments/<env>``; empty where there is no such folder."""
+    folder: Path
+    today: date
+
+
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """Everything that was registered, layer upon layer."""
+
+    ground: GroundLayer
+    nodes: NodeLayer
+    storage: StorageLayer
+    objects: ObjectLayer
+
+
+def run() -> None:
+    """The whole program, as Pulumi starts it."""
+    try:
+        config = read_config()
+        inputs = read_inputs(config, root=ROOT, today=datetime.now(UTC).date())
+        _refuse(credential_problems(_environ(), home=Path.home()))
+        _refuse(problems(config, today=inputs.today, pools=inputs.environment.pools))
+    except StackRefused as refused:
+        for problem in refused.problems:
+            pulumi.log.error(problem.sentence)
+        count = len(refused.problems)
+        what = "1 mistake" if count == 1 else f"{count} mistakes"
+        raise pulumi.RunError(f"the stack is refused: {what}, nothing was registered") from None
+    platform = build(config, inputs)
+    for name, value in outputs_of(config, platform, inputs.environment.prices).items():
+        pulumi.export(name, value)
+
+
+def read_config() -> StackConfig:
+    """The stack's configuration; raises `StackRefused`."""
+    return config_reading.parse(pulumi.Config("enginehouse").get("stack"))
+
+
+def read_inputs(config: StackConfig, *, root: Path, today: date) -> Inputs:
+    """What the environment's folder says; raises `StackRefused`."""
+    folder = root / "environments" / config.environment
+    try:
+        return Inputs(read_environment(folder), folder, today)
+    except SourceError as error:
+        raise StackRefused([Problem("environment", config.environment, str(error), "correct the file")]) from None
+
+
+def build(config: StackConfig, inputs: Inputs) -> Platform:
+    """Registers everything; the configuration must have been checked."""
+    base = f"enginehouse-{config.environment}"
+    aws = aws_provider(f"{base}-aws", config)
+    in_account = pulumi.ResourceOptions(providers=[aws])
+    ground = ground_layer(base, config, in_account)
+    nodes = node_layer(base, config, ground, in_account)
+    storage = storage_layer(base, config, ground, nodes, in_account)
+    cluster = ground.cluster
+    text = pulumi.Output.all(name=cluster.name, endpoint=cluster.endpoint, ca=cluster.ca)
+    kubernetes = kubernetes_provider(
+        f"{base}-kubernetes", text.apply(lambda found: kubeconfig_text(found, config.region)), cluster.access
+    )
+    objects = object_layer(base, config, nodes, storage, pulumi.ResourceOptions(providers=[aws, kubernetes]))
+    return Platform(ground, nodes, storage, objects)
+
+
+def _environ() -> Mapping[str, str]:
+    """The environment, with the profile and keys that Pulumi's own configuration may hold."""
+    own = pulumi.Config("aws")
+    named = {"AWS_PROFILE": own.get("profile"), "AWS_ACCESS_KEY_ID": "set" if own.get("accessKey") else None}
+    return {**os.environ, **{name: value for name, value in named.items() if value}}
+
+
+def _refuse(found: list[Problem]) -> None:
+    if found:
+        raise StackRefused(found)

@@ -1,0 +1,197 @@
+"""Everything that can be known to be wrong with a stack before anything is registered, all of it at once.
+
+Types and single values are `StackConfig`'s own business; here stands what takes several of them, or the environment's
+folder. Rules about the cloud are `fleet.cloud`'s and are asked there.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from datetime import date
+
+from fleet.cloud.interfaces import efa_layout
+from fleet.cloud.network import (
+    Endpoint,
+    NodeDemand,
+    address_interfaces,
+    endpoint_findings,
+    subnet_findings,
+    subnet_plan,
+)
+from fleet.nearest import did_you_mean
+from fleet.node_pools import NodePool
+from infra.lustre_wish import wish_findings
+from infra.pool_checks import places, pool_problems
+from infra.problem import Problem, of_findings
+from infra.providers import own_tags
+from infra.stack_config import StackConfig
+from infra.system_nodes import is_arm
+from infra.unfilled import unfilled_problems
+from infra.versions import ADD_ONS, CHARTS
+
+LONGEST_ENVIRONMENT = 20
+"""Names of IAM roles end at 64 characters, and the environment's stands in all of them."""
+LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
+"""For how long CloudWatch can keep logs (API, PutRetentionPolicy); 0 = for ever."""
+
+
+def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()) -> list[Problem]:
+    """What is wrong with a stack; ``pools`` = those of the environment's ``pools.yaml``, empty where it has none."""
+    found = [
+        *unfilled_problems(config),
+        *_names(config),
+        *_zones(config),
+        *_network(config),
+        *_cluster(config),
+        *_system_nodes(config),
+        *_versions(config),
+        *_weights(config),
+    ]
+    for pool in config.pools:
+        found += pool_problems(pool, config, today=today)
+    found += _folder_pools(config, pools)
+    return found
+
+
+def _names(config: StackConfig) -> Iterator[Problem]:
+    if len(config.environment) > LONGEST_ENVIRONMENT:
+        message = f"{len(config.environment)} characters are too long for the names of roles"
+        yield Problem("environment", config.environment, message, f"take {LONGEST_ENVIRONMENT} at most")
+    for name in _twice(config.repositories):
+        yield Problem("repositories", name, f"{name} stands there more than once", "name each repository once")
+    for key in config.tags:
+        if key in own_tags(config) or key.startswith("aws:"):
+            remedy = "leave it out: the program sets it itself, or the cloud keeps it"
+            yield Problem(f"tags.{key}", config.tags[key], f"the tag {key} is taken", remedy)
+
+
+def _zones(config: StackConfig) -> Iterator[Problem]:
+    zones = config.network.zones
+    named = [("network.zones", zone) for zone in zones]
+    if config.weights.kind == "lustre":
+        named.append(("weights.zone", config.weights.zone))
+    for key, zone in named:
+        if not zone.startswith(config.region):
+            message = f"the zone {zone} is not of the region {config.region}"
+            yield Problem(key, zone, message, f"take zones such as {config.region}a, or change region")
+    if config.weights.kind == "lustre" and config.weights.zone not in zones:
+        message = f"no subnet stands in {config.weights.zone}"
+        yield Problem("weights.zone", config.weights.zone, message, f"take one of {', '.join(zones)}")
+    for zone in _twice(zones):
+        yield Problem(
+            "network.zones", zone, f"{zone} stands there more than once", "name two zones at least, each once"
+        )
+
+
+def _network(config: StackConfig) -> Iterator[Problem]:
+    cidr = config.network.cidr
+    if cidr.prefixlen < 16:
+        yield Problem("network.cidr", str(cidr), f"{cidr} is larger than a VPC can be", "take /16 or smaller")
+        return
+    try:
+        plans = subnet_plan(cidr, config.network.zones)
+    except ValueError as error:
+        message, _, remedy = str(error).partition("; ")
+        yield Problem("network.cidr", str(cidr), message, remedy)
+        return
+    for plan in plans:
+        demands = list(_demands(config, plan.zone))
+        yield from of_findings("network.cidr", cidr, subnet_findings(plan.private, demands, prefix_delegation=True))
+    yield from _log_days("network.flow_log_days", config.network.flow_log_days)
+
+
+def _demands(config: StackConfig, zone: str) -> Iterator[NodeDemand]:
+    """All nodes of a pool may come to stand in one zone: where the others have none to give."""
+    yield NodeDemand("system", config.system_nodes.max_nodes)
+    for pool in config.pools:
+        if zone in places(pool, config):
+            interfaces = address_interfaces(efa_layout(pool.instance)) if pool.efa else 1
+            yield NodeDemand(pool.name, pool.max_nodes or 0, interfaces)
+
+
+def _cluster(config: StackConfig) -> Iterator[Problem]:
+    cluster = config.cluster
+    cidrs = tuple(str(cidr) for cidr in cluster.public_cidrs)
+    if cluster.endpoint == "private" and cidrs:
+        message = "networks are named that reach a public endpoint, and the endpoint is private"
+        yield Problem(
+            "cluster.public_cidrs", ", ".join(cidrs), message, "leave public_cidrs out, or set endpoint: public"
+        )
+    endpoint = Endpoint(is_public=cluster.endpoint == "public", is_private=True, public_cidrs=cidrs)
+    yield from of_findings("cluster.public_cidrs", ", ".join(cidrs), endpoint_findings(endpoint))
+    for admin in _twice(cluster.admins):
+        yield Problem("cluster.admins", admin, f"{admin} stands there more than once", "name each role once")
+    for admin in cluster.admins:
+        if ":role/" not in admin:
+            remedy = "name a role that people and the runner take on, such as arn:aws:iam::<account>:role/platform"
+            yield Problem("cluster.admins", admin, f"{admin} is no role", remedy)
+    yield from _log_days("cluster.log_days", cluster.log_days)
+
+
+def _log_days(key: str, days: int) -> Iterator[Problem]:
+    if days and days not in LOG_DAYS:
+        longer = next((item for item in LOG_DAYS if item > days), LOG_DAYS[-1])
+        yield Problem(key, str(days), f"logs can't be kept for {days} days", f"take {longer}, or 0 for ever")
+
+
+def _system_nodes(config: StackConfig) -> Iterator[Problem]:
+    nodes = config.system_nodes
+    if nodes.min_nodes > nodes.max_nodes:
+        message = f"min_nodes {nodes.min_nodes} is above max_nodes {nodes.max_nodes}"
+        yield Problem("system_nodes.max_nodes", str(nodes.max_nodes), message, f"take {nodes.min_nodes} or more")
+    if len({is_arm(name) for name in nodes.instance_types}) > 1:
+        names = ", ".join(nodes.instance_types)
+        message = f"{names} have processors of two architectures, and a node group has one image"
+        yield Problem("system_nodes.instance_types", names, message, "take types of one architecture")
+
+
+def _versions(config: StackConfig) -> Iterator[Problem]:
+    for kind, named, known in (
+        ("addons", config.versions.addons, ADD_ONS.keys()),
+        ("charts", config.versions.charts, CHARTS.keys()),
+    ):
+        for name in named:
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
+                message = f"{name} is not installed by this program"
+                yield Problem(f"versions.{kind}.{name}", named[name], message, hint.removeprefix("; "))
+
+
+def _weights(config: StackConfig) -> Iterator[Problem]:
+    if config.weights.kind == "lustre":
+        weights = config.weights
+        said = f"{weights.capacity_gib} GiB with {weights.mb_per_second_per_tib} MB/s per TiB"
+        yield from of_findings("weights", said, wish_findings(weights))
+
+
+def _folder_pools(config: StackConfig, pools: Sequence[NodePool]) -> Iterator[Problem]:
+    """Workloads are placed by the folder's pools, so what it says of them has to be what is built."""
+    if not pools:
+        return
+    file = f"environments/{config.environment}/pools.yaml"
+    built = {pool.name: pool for pool in config.pools}
+    for pool in pools:
+        if pool.name not in built:
+            message = f"{file} has the pool {pool.name}, which the stack does not build"
+            hint = did_you_mean(pool.name, built).removeprefix("; ") or f"add it here, or take it out of {file}"
+            yield Problem("pools", ", ".join(built), message, hint)
+            continue
+        yield from _differences(built[pool.name], pool, file)
+    for name in built.keys() - {pool.name for pool in pools}:
+        message = f"{file} lacks the pool {name}, so no workload would be placed on it"
+        yield Problem(f"pools.{name}", name, message, f"add it to {file}")
+
+
+def _differences(built: NodePool, written: NodePool, file: str) -> Iterator[Problem]:
+    for field in NodePool.model_fields:
+        here, there = getattr(built, field), getattr(written, field)
+        if here != there and not (field == "zone" and there is None):
+            message = f"{file} says {_shown(there)} where the stack says {_shown(here)}"
+            yield Problem(f"pools.{built.name}.{field}", str(here), message, "make both say the same")
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else str(value)
+
+
+def _twice(names: Sequence[str]) -> list[str]:
+    return sorted(name for name, count in Counter(names).items() if count > 1)

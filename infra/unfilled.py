@@ -1,0 +1,64 @@
+"""What an example leaves open: facts that only an account, a region or a day can give. One message names them all."""
+
+import re
+from collections.abc import Iterator
+
+from infra.pool_checks import UNFILLED_DAY
+from infra.problem import Problem
+from infra.stack_config import StackConfig
+from infra.versions import add_on_version, add_ons_of
+
+NO_ACCOUNT = "000000000000"
+NOBODY = ".invalid"
+"""The end of mail addresses that reach nobody (RFC 2606)."""
+_ONLY_ZEROS = re.compile(r"^[a-z]+-0+$")
+
+
+def unfilled_problems(config: StackConfig) -> Iterator[Problem]:
+    """Nothing, or one problem with every key that is open and where its value comes from."""
+    parts = [*_placeholders(config), *_releases(config), *_add_ons(config)]
+    if not parts:
+        return
+    keys = [key for key, _ in parts]
+    remedies = dict.fromkeys(remedy for _, remedy in parts)
+    message = f"{len(keys)} values are not filled in: {', '.join(keys)}"
+    yield Problem("enginehouse:stack", "", message, "; ".join(remedies))
+
+
+def _placeholders(config: StackConfig) -> Iterator[tuple[str, str]]:
+    for index, admin in enumerate(config.cluster.admins):
+        if f":{NO_ACCOUNT}:" in admin:
+            yield (
+                f"cluster.admins[{index}]",
+                f"the account {NO_ACCOUNT} is nobody's: give a role of your own",
+            )
+    for index, email in enumerate(config.budget.emails):
+        if email.endswith(NOBODY):
+            yield f"budget.emails[{index}]", "give mail addresses that somebody reads"
+    for pool in config.pools:
+        block = "reservation and last day: aws ec2 describe-capacity-reservations"
+        if pool.reservation_id and _ONLY_ZEROS.match(pool.reservation_id):
+            yield f"pools.{pool.name}.reservation_id", block
+        if pool.ends_on == UNFILLED_DAY:
+            yield f"pools.{pool.name}.ends_on", block
+
+
+def _releases(config: StackConfig) -> Iterator[tuple[str, str]]:
+    path = f"/aws/service/eks/optimized-ami/{config.cluster.kubernetes}/amazon-linux-2023/x86_64"
+    command = "AMI releases: aws ssm get-parameter --name"
+    if not config.system_nodes.release:
+        yield "system_nodes.release", f"{command} {path}/standard/recommended/release_version"
+    for pool in config.pools:
+        if pool.image.release:
+            continue
+        own = f"{path}/nvidia/recommended/release_version"
+        if pool.image.family == "bottlerocket":
+            own = f"/aws/service/bottlerocket/aws-k8s-{config.cluster.kubernetes}-nvidia/x86_64/latest/image_version"
+        yield f"pools.{pool.name}.image.release", f"{command} {own}"
+
+
+def _add_ons(config: StackConfig) -> Iterator[tuple[str, str]]:
+    command = "add-on versions: aws eks describe-addon-versions --kubernetes-version"
+    for name in add_ons_of(config):
+        if add_on_version(name, config.versions) is None:
+            yield f"versions.addons.{name}", f"{command} {config.cluster.kubernetes} --addon-name NAME"
