@@ -1,13 +1,16 @@
 """How long a pod may take to start, before it counts as failed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil
+from typing import Any
 
 from fleet import model_catalogue
 from fleet.cold_start import ColdStart, ColdStartWish, Phase, Replica, cold_start_of
 from fleet.hardware import gpu
 from fleet.manifest import PinnedManifest
-from fleet.model import Missing, Model
+from fleet.model import Missing
 from fleet.model_config import ConfigError
 from fleet.model_reading import read_model
 from fleet.weights import weights_bytes_total
@@ -23,6 +26,14 @@ NODE_SECONDS = 900
 """A new node and its image come before the container's own start."""
 STARTING_TOGETHER = 4
 """Replicas that read the same weights at once. Not the manifest's own number: scaling never starts pods anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """What of a model matters for its start."""
+
+    weights_bytes: int
+    layers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +53,15 @@ class StartTime:
 
 def start_time(pinned: PinnedManifest, place: Place, ground: RenderGround) -> StartTime:
     """The time that a start may take, from the same constants as the planner's."""
-    model, encoding = _model(pinned.spec.model.id, ground)
-    engine = pinned.engine_name
-    size = None if model is None else weights_bytes_total(model, pinned.spec.model.quantization or encoding)
-    if model is None or engine is None or size is None or isinstance(size, Missing):
+    engine, model = pinned.engine_name, pinned.spec.model
+    own = ground.model_configs.get(model.id)
+    size = _bundled(model.id, model.quantization) if own is None else _size(own, model.id, model.quantization)
+    if engine is None or size is None:
         return StartTime(UNKNOWN_SECONDS, None)
     replica = Replica(
         engine=engine.value,
-        weights_bytes=size,
-        layers=len(model.layers),
+        weights_bytes=size.weights_bytes,
+        layers=size.layers,
         gpus=place.hardware.gpus,
         pcie_gigabytes_per_second=gpu(place.shape.gpu).pcie_gb_per_second,
     )
@@ -60,13 +71,16 @@ def start_time(pinned: PinnedManifest, place: Place, ground: RenderGround) -> St
     return StartTime(max(SHORTEST_SECONDS, ceil(inside * SAFETY)), found)
 
 
-def _model(model_id: str, ground: RenderGround) -> tuple[Model | None, str | None]:
-    """The model and the precision of its checkpoint, where that is not the one that its configuration states."""
-    own = ground.model_configs.get(model_id)
-    known = None if own is not None else model_catalogue.find(model_id)
-    config = own if own is not None else (known.config if known else None)
+@lru_cache(maxsize=256)
+def _bundled(model_id: str, quantization: str | None) -> Size | None:
+    known = model_catalogue.find(model_id)
+    return None if known is None else _size(known.config, model_id, quantization or known.quantization)
+
+
+def _size(config: Mapping[str, Any], model_id: str, quantization: str | None) -> Size | None:
     try:
-        model = None if config is None else read_model(config, id=model_id)
+        model = read_model(config, id=model_id)
     except ConfigError:
-        return None, None
-    return model, known.quantization if known else None
+        return None
+    weights = weights_bytes_total(model, quantization)
+    return None if isinstance(weights, Missing) else Size(weights, len(model.layers))
