@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import botocore.session
-from botocore.model import Shape, StringShape
+from botocore.loaders import Loader
+from botocore.model import ServiceModel, Shape, StringShape
 
 from tests.pulumi.doubles.value_check import Failure
 
@@ -49,8 +49,8 @@ def enum_failures(token: str, inputs: Any) -> Iterator[Failure]:
 
 
 @cache
-def _model(service: str):
-    return botocore.session.get_session().get_service_model(service)
+def _model(service: str) -> ServiceModel:
+    return ServiceModel(Loader().load_service_model(service, "service-2"), service)
 
 
 def _shape(name: str) -> Shape:

@@ -15,6 +15,7 @@ _PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG
 
 def serve(add_to: Callable[[grpc.Server], None]) -> None:
     """Serves until the process is ended; it never outlives the engine that started it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the engine's way to say goodbye
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PARENT_DEATH_SIGNAL, signal.SIGKILL)
     server = grpc.server(ThreadPoolExecutor(max_workers=16), options=_UNLIMITED)
