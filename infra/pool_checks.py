@@ -5,6 +5,7 @@ from datetime import date
 
 from fleet.cloud.interfaces import efa_layout, interface_findings
 from fleet.cloud.node_groups import Scaling, label_findings, scaling_findings
+from fleet.cloud.node_images import preload_findings, release_findings
 from fleet.cloud.node_sharing import NodeSharing, dynamic_findings, mig_findings, mig_image_findings, share_findings
 from fleet.cloud.purchase import (
     Buying,
@@ -53,7 +54,8 @@ def _zones(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]
 
 def _numbers(key: str, pool: PoolConfig) -> Iterator[Problem]:
     if not pool.max_nodes:
-        yield Problem(f"{key}.max_nodes", str(pool.max_nodes or ""), "a node group needs a limit", "give 1 or more")
+        found = "" if pool.max_nodes is None else "0"
+        yield Problem(f"{key}.max_nodes", found, "a node group needs a limit", "give 1 or more")
         return
     desired = pool.desired_nodes or pool.min_nodes  # 0 = as few as allowed
     scaling = Scaling(pool.min_nodes, desired, pool.max_nodes)
@@ -98,8 +100,9 @@ def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Proble
     sharing = NodeSharing(pool.sharing, pool.mig_profile, pool.time_slices, uses_dra=pool.allocation == "dra")
     yield from of_findings(f"{key}.time_slices", pool.time_slices or "", share_findings(sharing))
     yield from of_findings(f"{key}.mig_profile", pool.mig_profile or "", mig_findings(pool.gpu, sharing))
-    image = AMI_TYPES[pool.image.family]
-    yield from of_findings(f"{key}.image.family", pool.image.family, mig_image_findings(pool.sharing, image))
+    if not sharing.uses_dra:
+        image = AMI_TYPES[pool.image.family]
+        yield from of_findings(f"{key}.image.family", pool.image.family, mig_image_findings(pool.sharing, image))
     kubernetes = config.cluster.kubernetes
     dynamic = list(dynamic_findings(sharing, kubernetes))
     yield from of_findings(f"{key}.allocation", pool.allocation, dynamic)
@@ -111,14 +114,13 @@ def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Proble
 
 def _image(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
     release = pool.image.release
-    if release and release.casefold() in ("latest", "recommended"):
-        yield Problem(f"{key}.image.release", release, f"{release} names no release", "pin a release: it must not move")
+    if release:  # a missing one is told of with everything that is not filled in
+        yield from of_findings(f"{key}.image.release", release, release_findings(release, has_image=False))
     if release and pool.image.family == "al2023" and release[0].isdigit():
         version = config.cluster.kubernetes
         if not release.startswith(f"{version}."):
             message = f"the release {release} is not of Kubernetes {version}"
             yield Problem(f"{key}.image.release", release, message, f"take a release that begins with {version}.")
-    if pool.preload.data_volume_snapshot and pool.image.family != "bottlerocket":
-        message = "a snapshot of a data volume is for Bottlerocket, and the image is AL2023"
-        remedy = "leave it out: AL2023 pulls in parallel; or set image.family: bottlerocket"
-        yield Problem(f"{key}.preload.data_volume_snapshot", pool.preload.data_volume_snapshot, message, remedy)
+    snapshot = pool.preload.data_volume_snapshot
+    found = preload_findings(pool.image.family, snapshot)
+    yield from of_findings(f"{key}.preload.data_volume_snapshot", snapshot or "", found)

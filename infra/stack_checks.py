@@ -19,6 +19,7 @@ from fleet.cloud.network import (
 )
 from fleet.nearest import did_you_mean
 from fleet.node_pools import NodePool
+from infra.charts import DRA_DRIVER
 from infra.lustre_wish import wish_findings
 from infra.pool_checks import places, pool_problems
 from infra.problem import Problem, of_findings
@@ -146,8 +147,8 @@ def _system_nodes(config: StackConfig) -> Iterator[Problem]:
 
 def _versions(config: StackConfig) -> Iterator[Problem]:
     for kind, named, known in (
-        ("addons", config.versions.addons, ADD_ONS.keys()),
-        ("charts", config.versions.charts, CHARTS.keys()),
+        ("addons", config.versions.addons, tuple(ADD_ONS)),
+        ("charts", config.versions.charts, (*CHARTS, DRA_DRIVER)),
     ):
         for name in named:
             if name not in known:
