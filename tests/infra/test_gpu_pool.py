@@ -45,7 +45,8 @@ def recorded(found, *, has_lustre=False, preview=False, zones=ZONES):
 
 
 def groups(recording):
-    return [item.inputs for item in recording.of("NodeGroup")]
+    """By name: resources are registered side by side, in no order."""
+    return [item.inputs for item in sorted(recording.of("NodeGroup"), key=lambda item: item.name)]
 
 
 @given(low=COUNTS, wanted=COUNTS, high=st.integers(min_value=1, max_value=9), efa=st.booleans())
@@ -137,7 +138,7 @@ def test_efa_traffic_goes_to_its_own_group_in_and_out():
 def test_a_pool_with_efa_in_several_zones_has_a_group_and_a_placement_for_each():
     found = pool(name="wide", instance_type="p5.48xlarge", efa=True, placement_group=True, max_nodes=5)
     recording = recorded(found)
-    assert [item.name for item in recording.of("NodeGroup")] == [f"prod-wide-{zone}-nodes" for zone in ZONES]
+    assert {item.name for item in recording.of("NodeGroup")} == {f"prod-wide-{zone}-nodes" for zone in ZONES}
     assert [item["subnetIds"] for item in groups(recording)] == [[subnet] for subnet in SUBNETS.values()]
     assert [item["scalingConfig"]["maxSize"] for item in groups(recording)] == [2, 2, 1]
     assert len(recording.of("PlacementGroup")) == 3
@@ -184,7 +185,8 @@ def test_gpu_nodes_have_an_image_with_the_driver_and_a_pinned_release(family):
 def test_another_release_changes_the_group_and_nothing_else():
     newer = L4.model_copy(update={"image": NodeImage(release="1.34.0-20300202")})  # invented
     before, after = recorded(L4), recorded(newer)
-    changed = [one.name for one, other in zip(before.resources, after.resources, strict=True) if one != other]
+    assert {item.urn for item in before.resources} == {item.urn for item in after.resources}
+    changed = [item.name for item in after.resources if item != before.by_urn(item.urn)]
     assert changed == ["prod-l4-nodes"]
     one, other = before.one("NodeGroup").inputs, after.one("NodeGroup").inputs
     assert {key for key in one if one[key] != other[key]} == {"releaseVersion"}
@@ -213,8 +215,8 @@ def test_a_pool_that_can_not_be_built_says_why(found, message):
 def test_the_role_has_two_policies_and_is_for_instances():
     recording = record(lambda: NodeRole("prod-nodes"))
     assert "ec2.amazonaws.com" in recording.one("Role").inputs["assumeRolePolicy"]
-    arns = [item.inputs["policyArn"] for item in recording.of("RolePolicyAttachment")]
-    assert arns == [f"arn:aws:iam::aws:policy/{name}" for name in POLICIES]
+    arns = {item.inputs["policyArn"] for item in recording.of("RolePolicyAttachment")}
+    assert arns == {f"arn:aws:iam::aws:policy/{name}" for name in POLICIES}
 
 
 def test_two_pools_of_one_name_are_a_fault():
