@@ -152,7 +152,7 @@ def pod_annotations(engine: EngineFacts, place: Place) -> dict[str, str]:
 def _environment(engine: EngineFacts, ground: RenderGround) -> list[KubernetesObject]:
     plain = {
         **engine.command.environment,
-        "HF_HUB_CACHE": f"{MODELS_PATH}/hub",
+        "HF_HUB_CACHE": ground.weights.hub_path,
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HOME": HOME_PATH,
         "USER": "engine",  # compilers ask for the user's name, and the image knows no such id

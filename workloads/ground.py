@@ -8,7 +8,9 @@ from fleet.cold_start_data import WeightSource, weight_source
 from fleet.node_pools import NodePool
 
 MODELS_PATH = "/models"
-"""Where weights appear in a pod; below it ``hub`` is laid out like the cache of the Hugging Face hub."""
+"""Where the volume of weights appears in a pod."""
+HUB = "/hub"
+"""Below the weights: laid out like the cache of the Hugging Face hub, ``models--ORG--NAME/snapshots/REVISION``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +18,15 @@ class SharedWeights:
     """Weights on a file system that every pod mounts to read: a claim in the namespace."""
 
     claim: str = "weights"
+    path: str = "/weights"
+    """Where the bucket of weights appears in the file system; empty = at its root."""
     megabytes_per_second: float | None = None
     """Of the whole file system; ``None`` = not known, and its clients are the limit."""
+
+    @property
+    def hub_path(self) -> str:
+        """Where engines look for models."""
+        return f"{MODELS_PATH}{self.path.rstrip('/')}{HUB}"
 
     def source(self) -> WeightSource:
         """How fast a start reads from it."""
@@ -33,6 +42,11 @@ class NodeLocalWeights:
 
     token_secret: str | None = None
     """The name of a secret whose key ``token`` opens gated models; ``None`` = no token is needed."""
+
+    @property
+    def hub_path(self) -> str:
+        """Where engines look for models."""
+        return f"{MODELS_PATH}{HUB}"
 
     def source(self) -> WeightSource:
         """How fast a start reads from it: what object storage gives, over the network."""

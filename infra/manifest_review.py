@@ -1,0 +1,112 @@
+"""The manifests of an environment, judged before anything of them is registered."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleet.engine import EngineCatalogue
+from fleet.facts import Facts
+from fleet.manifest import NO_MANIFESTS, AnyManifest, Manifest, ManifestError, PinnedManifest
+from fleet.rules import review
+from fleet.rules.advisories import ADVISORY_AGE, MALWARE
+from fleet.violation import Enforcement, Violation
+from infra.problem import Problem
+from sources import manifest_file
+from sources.environment import Adopted
+from sources.errors import SourceError
+
+_SUFFIXES = frozenset({".yaml", ".yml"})
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What becomes of an environment's manifests."""
+
+    manifests: tuple[PinnedManifest, ...]
+    """By name; those with problems are among them."""
+    problems: tuple[Problem, ...]
+    """Any of them stops the program."""
+    warnings: tuple[str, ...]
+    """What a newer advisory says about identities that already run here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    path: Path
+    manifest: AnyManifest
+
+
+def judged(folder: Path, facts: Facts, catalogue: EngineCatalogue, adopted: Iterable[Adopted]) -> Judged:
+    """Every pinned manifest of an environment's folder by the rules, with the written one that it was made from.
+
+    New and changed identities that are refused, stale pins, and manifests without one are problems. What an advisory
+    says about an identity of ``adopted.yaml`` is a warning where the policy's ``existing_identities`` says so.
+    """
+    files, problems = _read(folder)
+    written = {item.path: item.manifest for item in files if isinstance(item.manifest, Manifest)}
+    pinned = {item.path: item.manifest for item in files if isinstance(item.manifest, PinnedManifest)}
+    problems += [*_unpinned(written, pinned), *_twice(pinned)]
+    running = {(item.name, item.identity) for item in adopted}
+    warnings: list[str] = []
+    for path, manifest in pinned.items():
+        found = review(manifest, facts, catalogue, written=_source(path, written))
+        is_running = (manifest.name, manifest.identity) in running
+        may_stay = is_running and facts.policy.existing_identities == "warn"
+        for item in found:
+            if item.severity is Enforcement.MANDATORY and may_stay and _is_news(item):
+                warnings.append(f"{path}: {manifest.name} runs as {manifest.identity}, and now: {_words(item)}")
+            elif item.severity is Enforcement.MANDATORY:
+                problems.append(_refused(path, manifest, item))
+    ordered = sorted(pinned.values(), key=lambda item: item.name)
+    return Judged(tuple(ordered), tuple(problems), tuple(warnings))
+
+
+def _read(folder: Path) -> tuple[list[_File], list[Problem]]:
+    files: list[_File] = []
+    problems: list[Problem] = []
+    for path in sorted(folder.glob("*")):
+        if path.suffix not in _SUFFIXES or path.stem in NO_MANIFESTS or path.name.startswith("."):
+            continue
+        try:
+            files.append(_File(path, manifest_file.read(path)))
+        except (ManifestError, SourceError) as error:
+            problems.append(Problem(str(path), "", str(error).removeprefix(f"{path}: "), "correct the file"))
+    return files, problems
+
+
+def _source(path: Path, written: dict[Path, Manifest]) -> Manifest | None:
+    """The written manifest of a pin; a canary's pin is of its own making."""
+    return next((item for place, item in written.items() if manifest_file.pinned_path(place) == path), None)
+
+
+def _unpinned(written: dict[Path, Manifest], pinned: dict[Path, PinnedManifest]) -> Iterator[Problem]:
+    for path, manifest in written.items():
+        beside = manifest_file.pinned_path(path)
+        if beside not in pinned and not beside.exists():
+            message = f"{manifest.name} is not pinned: {beside.name} is missing"
+            yield Problem(str(path), "", message, f"run 'enginehouse pin --write {path}'")
+
+
+def _twice(pinned: dict[Path, PinnedManifest]) -> Iterator[Problem]:
+    places: dict[str, Path] = {}
+    for path, manifest in pinned.items():
+        first = places.setdefault(manifest.name, path)
+        if first != path:
+            message = f"the name is taken by {first.name}; names are ids"
+            yield Problem(str(path), manifest.name, message, "give one of them another name")
+
+
+def _is_news(item: Violation) -> bool:
+    """Whether advisories say it, and not the manifest; malware is never let be."""
+    return item.rule != MALWARE and (item.advisory is not None or item.rule == ADVISORY_AGE)
+
+
+def _refused(path: Path, manifest: PinnedManifest, item: Violation) -> Problem:
+    message = (
+        f"{manifest.name} ({manifest.identity}) is refused by {item.rule} at {item.pointer or '/'}: {item.message}"
+    )
+    return Problem(str(path), "", message, item.remedy)
+
+
+def _words(item: Violation) -> str:
+    return f"{item.message} ({item.rule}); {item.remedy}"
