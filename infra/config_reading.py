@@ -51,6 +51,8 @@ def _other_version(content: Mapping[str, Any]) -> Problem:
 def _problem(pointer: str, sentence: str, content: object) -> Problem:
     """Pydantic's sentence ends in the remedy where it knows one."""
     message, _, remedy = sentence.partition("; ")
+    if "valid IPv4 network" in message:
+        remedy = "write its first address and length, such as 10.0.0.0/16"
     key = pointer.strip("/").replace("/", ".") or KEY
     return Problem(key, _value_at(pointer, content), message, remedy or _CORRECT)
 

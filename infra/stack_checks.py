@@ -14,17 +14,19 @@ from fleet.cloud.network import (
     NodeDemand,
     address_interfaces,
     endpoint_findings,
+    gpu_node_pods,
     subnet_findings,
     subnet_plan,
 )
 from fleet.nearest import did_you_mean
 from fleet.node_pools import NodePool
+from fleet.sharing import SharingWay
 from infra.charts import DRA_DRIVER
 from infra.lustre_wish import wish_findings
 from infra.pool_checks import places, pool_problems
 from infra.problem import Problem, of_findings
 from infra.providers import own_tags
-from infra.stack_config import StackConfig
+from infra.stack_config import PoolConfig, StackConfig
 from infra.system_nodes import is_arm
 from infra.unfilled import unfilled_problems
 from infra.versions import ADD_ONS, CHARTS
@@ -96,7 +98,10 @@ def _network(config: StackConfig) -> Iterator[Problem]:
         return
     for plan in plans:
         demands = list(_demands(config, plan.zone))
-        yield from of_findings("network.cidr", cidr, subnet_findings(plan.private, demands, prefix_delegation=True))
+        found = list(subnet_findings(plan.private, demands, prefix_delegation=True))
+        if found:  # the others are as small; one message is enough
+            yield from of_findings("network.cidr", cidr, found)
+            break
     yield from _log_days("network.flow_log_days", config.network.flow_log_days)
 
 
@@ -106,7 +111,16 @@ def _demands(config: StackConfig, zone: str) -> Iterator[NodeDemand]:
     for pool in config.pools:
         if zone in places(pool, config):
             interfaces = address_interfaces(efa_layout(pool.instance)) if pool.efa else 1
-            yield NodeDemand(pool.name, pool.max_nodes or 0, interfaces)
+            pods = gpu_node_pods(pool.instance.gpus, shares_per_gpu=_shares(pool))
+            yield NodeDemand(pool.name, pool.max_nodes or 0, interfaces, pods)
+
+
+def _shares(pool: PoolConfig) -> int:
+    """Into how many parts a GPU is cut at most."""
+    slices = [profile.per_gpu for profile in pool.gpu.mig_profiles if pool.mig_profile in (None, profile.name)]
+    if pool.sharing in (SharingWay.MIG, SharingWay.DYNAMIC_SLICES):
+        return max(slices, default=1)
+    return pool.time_slices or 1
 
 
 def _cluster(config: StackConfig) -> Iterator[Problem]:
@@ -174,7 +188,7 @@ def _folder_pools(config: StackConfig, pools: Sequence[NodePool]) -> Iterator[Pr
         if pool.name not in built:
             message = f"{file} has the pool {pool.name}, which the stack does not build"
             hint = did_you_mean(pool.name, built).removeprefix("; ") or f"add it here, or take it out of {file}"
-            yield Problem("pools", ", ".join(built), message, hint)
+            yield Problem("pools", "", message, hint)
             continue
         yield from _differences(built[pool.name], pool, file)
     for name in built.keys() - {pool.name for pool in pools}:

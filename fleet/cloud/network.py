@@ -16,6 +16,8 @@ PREFIX_ADDRESSES = 16
 """Prefix delegation gives pods /28 blocks."""
 PODS_PER_NODE = 110
 """The largest number of pods that Kubernetes supports on a node, unless it is told otherwise."""
+DAEMON_PODS = 16
+"""Pods that stand on every node: network, storage, devices, metrics."""
 OTHER_ADDRESSES = 32
 """In each private subnet, for what is no node: the control plane's interfaces, endpoints, a file system, room."""
 WORLD_PREFIX = 8
@@ -134,6 +136,11 @@ def subnet_plan(network: IPv4Network, zones: Sequence[str]) -> tuple[SubnetPlan,
 def usable_addresses(subnet: IPv4Network) -> int:
     """The addresses of a subnet that can be given out."""
     return max(0, subnet.num_addresses - RESERVED_PER_SUBNET)
+
+
+def gpu_node_pods(gpus: int, *, shares_per_gpu: int = 1) -> int:
+    """The most pods of a GPU node: its taint keeps all away but daemons and those that ask for a GPU or a share."""
+    return min(PODS_PER_NODE, DAEMON_PODS + gpus * shares_per_gpu)
 
 
 def address_interfaces(interfaces: Sequence[Interface]) -> int:
