@@ -78,14 +78,14 @@ class Seen:
 class Stack:
     """All resources of a stack, with their relations."""
 
-    resources: tuple[Seen, ...] = ()
+    by_type: dict[str, list[Seen]] = field(default_factory=dict)
     by_urn: dict[str, Seen] = field(default_factory=dict)
     dependencies: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """URN -> property -> URNs."""
 
     def of(self, *types: str) -> tuple[Seen, ...]:
         """The resources of some types."""
-        return tuple(item for item in self.resources if item.type in types)
+        return tuple(item for type_ in types for item in self.by_type.get(type_, ()))
 
     def sources(self, seen: Seen, prop: str) -> tuple[Seen, ...]:
         """The resources on which a property depends."""
@@ -154,7 +154,7 @@ def judge_stack(
     report: ReportViolation,
 ) -> None:
     """Report what one rule finds in a whole stack."""
-    stack = stack_of(args.resources, ground)
+    stack = _LAST.of(args.resources, ground)
     unknown: list[tuple[str, UnknownValueError]] = []
     for check in checks:
         if isinstance(check, Check):
@@ -171,10 +171,28 @@ def judge_stack(
         raise NotJudgedYet(unknown)
 
 
+class _LastStack:
+    """The stack of the last request: all its policies are asked about the same resources."""
+
+    def __init__(self) -> None:
+        self._last: tuple[Sequence[PolicyResource], Ground, Stack] | None = None
+
+    def of(self, resources: Sequence[PolicyResource], ground: Ground) -> Stack:
+        """The stack, made anew only for other resources."""
+        last = self._last
+        if last is not None and last[0] is resources and last[1] is ground:
+            return last[2]
+        stack = stack_of(resources, ground)
+        self._last = (resources, ground, stack)
+        return stack
+
+
+_LAST = _LastStack()
+
+
 def stack_of(resources: Iterable[PolicyResource], ground: Ground) -> Stack:
     """The stack as the rules see it."""
     stack = Stack()
-    found = []
     for item in resources:
         provider = item.provider.props if item.provider is not None else {}
         seen = Seen(
@@ -188,12 +206,11 @@ def stack_of(resources: Iterable[PolicyResource], ground: Ground) -> Stack:
             parent=item.parent.urn if item.parent is not None else "",
             ignored=tuple(item.opts.ignore_changes),
         )
-        found.append(seen)
+        stack.by_type.setdefault(seen.type, []).append(seen)
+        stack.by_urn[seen.urn] = seen
         stack.dependencies[item.urn] = {
             prop: tuple(other.urn for other in others) for prop, others in item.property_dependencies.items()
         }
-    stack.resources = tuple(found)
-    stack.by_urn = {seen.urn: seen for seen in found}
     return stack
 
 

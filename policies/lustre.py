@@ -7,7 +7,7 @@ from fleet.cloud.finding import Finding
 from fleet.cloud.lustre import FileSystem
 from fleet.cloud.lustre_links import Link, Linked
 from policies.adapter import Check, Seen
-from policies.reading import at, flag, number, text, texts
+from policies.reading import at, flag, has, number, text, texts
 from policies.security_groups import GROUP, openings_of
 
 FILE_SYSTEM = "aws:fsx/lustreFileSystem:LustreFileSystem"
@@ -33,7 +33,7 @@ def _file_system(seen: Seen) -> Iterator[Finding]:
         metadata_mode=_metadata_mode(seen),
         metadata_iops=number(props, "metadataConfiguration", "iops"),
         version=text(props, "fileSystemTypeVersion"),
-        old_import_settings=tuple(name for key, name in _OLD_IMPORTS.items() if key in props),
+        old_import_settings=tuple(name for key, name in _OLD_IMPORTS.items() if has(props, key)),
         mb_per_second=number(props, "throughputCapacity"),
         has_read_cache=at(props, "dataReadCacheConfiguration") is not None,
     )

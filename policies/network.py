@@ -10,7 +10,7 @@ from fleet.cloud.network import Endpoint, NodeDemand
 from fleet.cloud.node_access import GuardedInterface
 from policies.adapter import Check, Seen, Stack
 from policies.groups import CLUSTER, NODE_GROUP, SUBNET, TEMPLATE, Group, interfaces_of
-from policies.reading import at, document, flag, number, parts, text, texts
+from policies.reading import at, document, flag, has, number, parts, text, texts
 from policies.security_groups import GROUP, RULES, openings_of, ranges_of
 
 ADD_ON = "aws:eks/addon:Addon"
@@ -97,8 +97,8 @@ def _cluster_group(seen: Seen) -> Iterator[Finding]:
 
 
 def _cluster_group_on(template: Seen, cluster: Seen) -> Iterator[Finding]:
-    on_interfaces = [item for item in parts(template.props, "networkInterfaces") if "securityGroups" in item]
-    on_template = "vpcSecurityGroupIds" in template.props
+    on_interfaces = [item for item in parts(template.props, "networkInterfaces") if has(item, "securityGroups")]
+    on_template = has(template.props, "vpcSecurityGroupIds")
     if not on_template and not on_interfaces:
         return
     prop = "vpcSecurityGroupIds" if on_template else "networkInterfaces"

@@ -8,7 +8,7 @@ from fleet.cloud.node_groups import Scaling, Taint, TypePlaces
 from policies.adapter import Check, Ground, Seen, Stack, StackCheck
 from policies.groups import NODE_GROUP, TEMPLATE, Group, interfaces_of
 from policies.helm import has_chart
-from policies.reading import at, count, flag, labels, number, parts, text
+from policies.reading import at, count, flag, has, labels, number, parts, text
 
 _SIZES = {"minSize": "min_size", "desiredSize": "desired_size", "maxSize": "max_size"}
 _TEMPLATE_FIELDS = {
@@ -45,7 +45,7 @@ def _hops(seen: Seen) -> Iterator[Finding]:
 
 def _template_fields(seen: Seen) -> Iterator[Finding]:
     fields = {name for key, name in _TEMPLATE_FIELDS.items() if at(seen.props, key)}
-    if any("subnetId" in item for item in parts(seen.props, "networkInterfaces")):
+    if any(has(item, "subnetId") for item in parts(seen.props, "networkInterfaces")):
         fields.add("network_interfaces.subnet_id")
     if at(seen.props, "instanceMarketOptions", "spotOptions"):
         fields.add("instance_market_options.spot_options")

@@ -22,13 +22,15 @@ from fleet.cloud import limits as cloud_limits
 from fleet.cloud import registry
 from fleet.cloud.finding import CloudRule
 from fleet.policy import PlatformPolicy
-from policies import capacity, data, identity, limits, lustre, network, nodes
+from policies import capacity, data, identity, images, limits, lustre, network, nodes, sharing
 from policies.adapter import Check, Ground, StackCheck, judge_resource, judge_stack
 
 NAME = "enginehouse"
 DOCS = "docs/reference/policies.md"
 CHECKS: tuple[Check | StackCheck, ...] = (
     *nodes.CHECKS,
+    *images.CHECKS,
+    *sharing.CHECKS,
     *capacity.CHECKS,
     *network.CHECKS,
     *lustre.CHECKS,

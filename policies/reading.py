@@ -17,6 +17,11 @@ def at(props: Props, *path: str) -> Any:  # noqa: ANN401 what a property holds i
     return value
 
 
+def has(props: Props, key: str) -> bool:
+    """Whether something is said, known or not (``in`` would read the value)."""
+    return any(key == name for name in props)
+
+
 def text(props: Props, *path: str) -> str | None:
     """The text at a path; nothing and the empty text are ``None``."""
     value = at(props, *path)

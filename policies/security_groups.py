@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fleet.cloud.lustre_ports import EVERY_PROTOCOL, SELF, Opening
 from policies.adapter import Props, Seen
-from policies.reading import flag, number, parts, text, texts
+from policies.reading import flag, has, number, parts, text, texts
 
 GROUP = "aws:ec2/securityGroup:SecurityGroup"
 INGRESS_RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
@@ -46,7 +46,7 @@ def _of_rule(rule: Seen, group: Seen) -> Iterator[Opening]:
     if is_old and flag(rule.props, "self"):
         yield _opening(SELF, rule.props, is_ingress=is_ingress)
     prop = "sourceSecurityGroupId" if is_old else "referencedSecurityGroupId"
-    if prop in rule.props:
+    if has(rule.props, prop):
         yield _opening(_peer(rule, prop, group), rule.props, is_ingress=is_ingress)
 
 

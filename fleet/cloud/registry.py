@@ -13,6 +13,8 @@ from fleet.cloud import (
     network,
     node_access,
     node_groups,
+    node_images,
+    node_sharing,
     purchase,
 )
 from fleet.cloud.finding import CloudRule
@@ -20,6 +22,8 @@ from fleet.nearest import did_you_mean
 
 THEMES: Mapping[str, tuple[CloudRule, ...]] = {
     "nodes": (*interfaces.RULES, *node_access.RULES, *node_groups.RULES),
+    "images": node_images.RULES,
+    "sharing": node_sharing.RULES,
     "capacity": purchase.RULES,
     "network": network.RULES,
     "data": (*lustre.RULES, *lustre_links.RULES, *lustre_ports.RULES, *data.RULES),
