@@ -4,7 +4,7 @@ Values are dicts: a chart is its own schema, and the SDK has no class for it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pulumi
 from pulumi_kubernetes.helm import v3
@@ -13,19 +13,12 @@ from fleet.cloud.labels import GPU_TAINT_KEY
 from fleet.sharing import SharingWay
 from infra.gpu_sharing import ANNOUNCER_LABEL, EFA_LABEL, Announcer, announcer, plugin_configs
 from infra.stack_config import PoolConfig, Versions
-from infra.versions import CHARTS, Chart, chart
+from infra.versions import chart
 
 Values = dict[str, object]
 """What a chart is told."""
 TIMEOUT_SECONDS = 600
 DRA_DRIVER = "dra-driver-nvidia-gpu"
-_DRA_CHART = Chart(
-    DRA_DRIVER,
-    f"oci://registry.k8s.io/dra-driver-nvidia/charts/{DRA_DRIVER}",
-    None,
-    "0.4.1",
-    "kubernetes-sigs/dra-driver-nvidia-gpu, Chart.yaml at 764900e; not tried",
-)
 _ANY_TAINT: tuple[Values, ...] = ({"operator": "Exists"},)
 """Daemons of a node stand there whatever its taints are."""
 _GPU_TAINT: tuple[Values, ...] = ({"key": GPU_TAINT_KEY, "operator": "Exists", "effect": "NoSchedule"},)
@@ -60,7 +53,7 @@ class Charts(pulumi.ComponentResource):
         self.register_outputs({"charts": sorted(self.releases)})
 
     def _release(self, name: str, item: Wanted, versions: Versions) -> v3.Release:
-        source = chart_of(item.chart, versions)
+        source = chart(item.chart, versions)
         if source.version is None:
             raise ValueError(f"no version of the chart {item.chart} is known; fill in versions.charts.{item.chart}")
         return v3.Release(
@@ -76,13 +69,6 @@ class Charts(pulumi.ComponentResource):
             timeout=TIMEOUT_SECONDS,
             opts=pulumi.ResourceOptions(parent=self),
         )
-
-
-def chart_of(name: str, versions: Versions) -> Chart:
-    """Where a chart comes from; the stack's own version comes first."""
-    if name in CHARTS:
-        return chart(name, versions)
-    return replace(_DRA_CHART, version=versions.charts.get(name, _DRA_CHART.version))
 
 
 def wanted(pools: Sequence[PoolConfig]) -> tuple[Wanted, ...]:

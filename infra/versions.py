@@ -96,6 +96,13 @@ CHARTS: Mapping[str, Chart] = {
             "karpenter, August 2026",
         ),
         Chart("gpu-operator", "gpu-operator", "https://helm.ngc.nvidia.com/nvidia", "v26.7.0", "tag; not tried"),
+        Chart(
+            "dra-driver-nvidia-gpu",
+            "oci://registry.k8s.io/dra-driver-nvidia/charts/dra-driver-nvidia-gpu",
+            None,
+            "0.4.1",
+            "kubernetes-sigs/dra-driver-nvidia-gpu Chart.yaml at 764900e; not tried",
+        ),
     )
 }
 """Newest versions in the sources that were read; `Versions.charts` of the stack's configuration comes before them."""
