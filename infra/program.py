@@ -3,7 +3,7 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pulumi
@@ -15,26 +15,14 @@ from infra.node_layer import NodeLayer, node_layer
 from infra.object_layer import ObjectLayer, object_layer
 from infra.outputs import outputs_of
 from infra.problem import Problem, StackRefused
+from infra.program_inputs import Inputs, read_inputs
 from infra.providers import aws_provider, kubeconfig_text, kubernetes_provider
 from infra.stack_checks import problems
 from infra.stack_config import StackConfig
 from infra.storage_layer import StorageLayer, storage_layer
-from sources.environment import Environment
-from sources.environment import read as read_environment
-from sources.errors import SourceError
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout, whose ``environments`` the program reads."""
-
-
-@dataclass(frozen=True, slots=True)
-class Inputs:
-    """What the program knows beside its configuration."""
-
-    environment: Environment
-    """Of ``environments/<env>``; empty where there is no such folder."""
-    folder: Path
-    today: date
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +39,10 @@ def run() -> None:
     """The whole program, as Pulumi starts it."""
     try:
         config = read_config()
-        inputs = read_inputs(config, root=ROOT, today=datetime.now(UTC).date())
-        _refuse(credential_problems(_environ(), home=Path.home()))
-        _refuse(problems(config, today=inputs.today, pools=inputs.environment.pools))
+        today = datetime.now(UTC).date()
+        inputs = read_inputs(config, environments=ROOT / "environments", data_dirs=_data_dirs(), today=today)
+        wrong = problems(config, today=today, pools=inputs.environment.pools)
+        _refuse([*credential_problems(_environ(), home=Path.home()), *wrong, *inputs.judged.problems])
     except StackRefused as refused:
         for problem in refused.problems:
             pulumi.log.error(problem.sentence)
@@ -70,15 +59,6 @@ def read_config() -> StackConfig:
     return config_reading.parse(pulumi.Config("enginehouse").get("stack"))
 
 
-def read_inputs(config: StackConfig, *, root: Path, today: date) -> Inputs:
-    """What the environment's folder says; raises `StackRefused`."""
-    folder = root / "environments" / config.environment
-    try:
-        return Inputs(read_environment(folder), folder, today)
-    except SourceError as error:
-        raise StackRefused([Problem("environment", config.environment, str(error), "correct the file")]) from None
-
-
 def build(config: StackConfig, inputs: Inputs) -> Platform:
     """Registers everything; the configuration must have been checked."""
     base = f"enginehouse-{config.environment}"
@@ -92,7 +72,9 @@ def build(config: StackConfig, inputs: Inputs) -> Platform:
     kubernetes = kubernetes_provider(
         f"{base}-kubernetes", text.apply(lambda found: kubeconfig_text(found, config.region)), cluster.access
     )
-    objects = object_layer(base, config, nodes, storage, pulumi.ResourceOptions(providers=[aws, kubernetes]))
+    objects = object_layer(
+        base, config, inputs, (ground, nodes, storage), pulumi.ResourceOptions(providers=[aws, kubernetes])
+    )
     return Platform(ground, nodes, storage, objects)
 
 
@@ -101,6 +83,11 @@ def _environ() -> Mapping[str, str]:
     own = pulumi.Config("aws")
     named = {"AWS_PROFILE": own.get("profile"), "AWS_ACCESS_KEY_ID": "set" if own.get("accessKey") else None}
     return {**os.environ, **{name: value for name, value in named.items() if value}}
+
+
+def _data_dirs() -> list[Path]:
+    """Folders of advisories (``enginehouse:data``, a list); without it the bundled ones count."""
+    return [ROOT / str(folder) for folder in pulumi.Config("enginehouse").get_object("data") or []]
 
 
 def _refuse(found: list[Problem]) -> None:
