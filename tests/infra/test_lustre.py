@@ -1,5 +1,7 @@
 """The file system of the weights as the engine gets it: what is set, what stands around it, and in which order."""
 
+from functools import cache
+
 import pulumi
 import pytest
 from hypothesis import given, settings
@@ -22,6 +24,7 @@ def weights(**changes) -> LustreWeights:
     return LustreWeights(**plain | changes)
 
 
+@cache
 def recorded(*, protect=True, preview=False, **changes) -> Recording:
     def program():
         args = LustreArgs(
@@ -59,7 +62,7 @@ def openings(recording: Recording, group: str) -> list[Opening]:
     ]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=5, deadline=None)
 @given(size=st.integers(1, 60_000), tier=st.sampled_from(sorted(EFA_CAPACITY_GIB)), efa=st.booleans())
 def test_every_wish_that_the_rules_accept_is_built_as_wished_and_its_ports_are_open(size, tier, efa):
     gib = smallest_holding(size, mb_per_second_per_tib=tier, has_efa=efa)

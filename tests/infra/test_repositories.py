@@ -1,6 +1,7 @@
 """Image repositories and caches: immutable, scanned, encrypted; only what ECR can cache is cached."""
 
 import json
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -15,6 +16,7 @@ from tests.infra.recording import Recording, record
 SECRET = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:ecr-pullthroughcache/docker-AbCdEf"
 
 
+@cache
 def recorded(*, names=("engines/vllm", "gateway"), caches=OPEN_CACHES, protect=True) -> Recording:
     return record(lambda: Repositories("images", RepositoriesArgs("prod", names, protect, caches)))
 
@@ -52,14 +54,14 @@ def test_the_urls_are_the_components_outputs():
 
 def test_a_cache_has_a_template_first_and_a_prefix_of_its_environment():
     recording = recorded()
-    for cache in recording.of("PullThroughCacheRule"):
-        template = recording.one("RepositoryCreationTemplate", cache.name.removesuffix("cache") + "template")
-        assert template.urn in cache.depends_on
-        assert template.inputs["prefix"] == cache.inputs["ecrRepositoryPrefix"]
+    for rule in recording.of("PullThroughCacheRule"):
+        template = recording.one("RepositoryCreationTemplate", rule.name.removesuffix("cache") + "template")
+        assert template.urn in rule.depends_on
+        assert template.inputs["prefix"] == rule.inputs["ecrRepositoryPrefix"]
         assert template.inputs["prefix"].startswith("prod/")
         assert template.inputs["imageTagMutability"] == "IMMUTABLE"
         assert template.inputs["customRoleArn"] == recording.one("Role").outputs["arn"]
-    upstreams = {cache.inputs["upstreamRegistryUrl"] for cache in recording.of("PullThroughCacheRule")}
+    upstreams = {rule.inputs["upstreamRegistryUrl"] for rule in recording.of("PullThroughCacheRule")}
     assert upstreams == set(OPEN.values())
 
 
@@ -79,7 +81,7 @@ def test_without_caches_there_is_no_role():
 
 
 def test_a_registry_with_a_credential_passes_it_on():
-    recording = recorded(caches=[PullThrough("docker-hub", SECRET)])
+    recording = recorded(caches=(PullThrough("docker-hub", SECRET),))
     assert recording.one("PullThroughCacheRule").inputs["credentialArn"] == SECRET
 
 

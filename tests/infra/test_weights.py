@@ -1,6 +1,7 @@
 """The bucket of weights and who reads it."""
 
 import json
+from functools import cache
 
 import pytest
 
@@ -13,6 +14,7 @@ from tests.infra.recording import Recorded, Recording, record
 ACCOUNTS = (ServiceAccountName("engines", "support-chat"), ServiceAccountName("engines", "code"))
 
 
+@cache
 def recorded(*, protect=True, accounts=ACCOUNTS) -> Recording:
     def program():
         made = WeightsBucket("weights", WeightsBucketArgs(region="eu-central-1", protect=protect))
