@@ -1,5 +1,6 @@
 """``enginehouse render``: the Kubernetes objects of pinned manifests, without a cluster or a server."""
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,7 @@ from cli.manifests import read_manifest
 from cli.output import Format, emit, say, tell
 from fleet.manifest import Manifest, PinnedManifest
 from fleet.rules import stale
+from fleet.spec import NAME_PATTERN
 from sources import manifest_file
 
 
@@ -58,6 +60,8 @@ def render(
     from workloads import NodeLocalWeights, RenderGround, RenderRefused, SharedWeights
     from workloads import render as render_objects
 
+    if not re.fullmatch(NAME_PATTERN, namespace):
+        raise UsageError(f"the namespace '{namespace}' is no DNS label: give lower-case letters, digits and dashes")
     manifests = _pinned(files)
     place = environment_of(files, environment)
     try:

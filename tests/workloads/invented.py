@@ -28,9 +28,11 @@ def image(name: str) -> str:
     return f"invented.invalid/{name}@sha256:{'1' * 64}"
 
 
-def pinned(name: str = "support-chat", engine: str = "vllm", labels: Mapping[str, str] | None = None, **parts: Any):
+def pinned(
+    name: str = "support-chat", on: str = "vllm", labels: Mapping[str, str] | None = None, **parts: Any
+) -> PinnedManifest:
     """A pinned manifest with whole parts of its spec replaced; ``None`` leaves one out."""
-    choice = {"name": engine, "version": VERSIONS.get(engine, "1.0.0"), "image": image(engine)}
+    choice = {"name": on, "version": VERSIONS.get(on, "1.0.0"), "image": image(on)}
     spec = {**SPEC, "engine": choice, **parts}
     pin = {"source_digest": "sha256:0", "facts_digest": "sha256:0", "catalogue_digest": "sha256:0", "runtime": "image"}
     document = {

@@ -60,7 +60,7 @@ GROUNDS = st.builds(
     RenderGround,
     namespace=st.sampled_from(["inference", "prod"]),
     weights=st.sampled_from(
-        [SharedWeights(), SharedWeights("models", 4800.0), NodeLocalWeights(), NodeLocalWeights("hf")]
+        [SharedWeights(), SharedWeights("models", "", 4800.0), NodeLocalWeights(), NodeLocalWeights("hf")]
     ),
 )
 
