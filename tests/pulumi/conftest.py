@@ -42,8 +42,14 @@ def engine() -> Path:
     return ENGINE
 
 
+@pytest.fixture(scope="session")
+def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of every stack: a place where the doubles keep what they read from the SDKs, and no account."""
+    return {"DOUBLES_TYPES": str(tmp_path_factory.mktemp("types")), "AWS_ACCESS_KEY_ID": "doubles"}
+
+
 @pytest.fixture
-def tiny(engine: Path, tmp_path: Path) -> Starter:
+def tiny(engine: Path, tmp_path: Path, surroundings: dict[str, str]) -> Starter:
     """Starts a stack of a small program that is given as text."""
 
     def start(program: str, config: Mapping[str, Any] | None = None) -> Stack:
@@ -51,6 +57,8 @@ def tiny(engine: Path, tmp_path: Path) -> Starter:
         folder.mkdir()
         (folder / "Pulumi.yaml").write_text(PROJECT, encoding="utf-8")
         (folder / "__main__.py").write_text(program, encoding="utf-8")
-        return Stack(folder, tmp_path / "stack").start({"aws:region": "eu-central-1", **(config or {})})
+        return Stack(folder, tmp_path / "stack", environment=surroundings).start(
+            {"aws:region": "eu-central-1", **(config or {})}
+        )
 
     return start

@@ -2,27 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from importlib.metadata import version
+from collections.abc import Iterator
 from typing import Any
 
-import pulumi_aws
 from pulumi.runtime.proto import provider_pb2_grpc
 
 from tests.infra.computed_outputs import ACCOUNT, computed, resource_id
 from tests.pulumi.doubles import wire
 from tests.pulumi.doubles.enum_check import enum_failures
 from tests.pulumi.doubles.provider_double import Properties, ProviderDouble, Refusal, hex_of
-from tests.pulumi.doubles.sdk_types import (
-    Property,
-    ResourceType,
-    is_enum,
-    may_be_absent,
-    options_of,
-    properties_of,
-    resource_type,
-)
+from tests.pulumi.doubles.sdk_types import ResourceType, Shape, resource_type
 from tests.pulumi.doubles.serving import serve
 from tests.pulumi.doubles.value_check import Failure
 
@@ -59,22 +48,18 @@ _COUNTED = {"latestVersion"}
 class AwsDouble(ProviderDouble):
     """AWS."""
 
-    version = version("pulumi-aws")
-    config_properties = properties_of(pulumi_aws.ProviderArgs)
-
-    def config_value(self, name: str, value: Any) -> Any:
-        return _plain_setting(self.config_properties.get(name), value)
+    package = "pulumi_aws"
 
     def identity_settings(self) -> set[str]:
         return {"region", "profile", "accessKey"}
 
-    def inputs_of(self, token: str) -> Mapping[str, Property]:
-        return _resource(token).inputs
+    def type_of(self, token: str) -> ResourceType:
+        return resource_type(self.package, token)
 
     def with_names(self, token: str, name: str, news: Properties, olds: Properties, seed: bytes) -> Properties:
         field = _NAMES.get(token, "name")
-        known = _resource(token).inputs.get(field)
-        wants = known is not None and not known.is_required and field not in news and f"{field}Prefix" not in news
+        known = self.type_of(token).inputs.get(field)
+        wants = known is not None and not known[1] and field not in news and f"{field}Prefix" not in news
         if not wants:
             return news
         made = olds.get(field) or f"{name}-{hex_of(seed.hex(), name, length=7)}"
@@ -87,17 +72,17 @@ class AwsDouble(ProviderDouble):
             yield "region", "is not set in the provider, and the double has no other"
 
     def further_changes(self, token: str, outputs: Properties, inputs: Properties) -> Iterator[str]:
-        if "tagsAll" in _resource(token).outputs and outputs.get("tagsAll", {}) != self._all_tags(inputs):
+        if "tagsAll" in self.type_of(token).outputs and outputs.get("tagsAll", {}) != self._all_tags(inputs):
             yield "tagsAll"
 
     def computed(self, token: str, name: str, inputs: Properties, number: int | None) -> Properties:
         made = computed(token, name if number is None else f"{name}-{number}", inputs)
         outputs: Properties = {}
-        for field, hint in _resource(token).outputs.items():
+        for field, (shape, is_always) in self.type_of(token).outputs.items():
             if field in made:
                 outputs[field] = merged(inputs.get(field), made[field], is_known=number is not None)
-            elif field not in inputs and not may_be_absent(hint):
-                outputs[field] = wire.UNKNOWN if number is None else _empty(hint)
+            elif field not in inputs and is_always:
+                outputs[field] = wire.UNKNOWN if number is None else _empty(shape)
         return {**outputs, **self._tagged(token, inputs)}
 
     def touched(self, token: str, inputs: Properties, outputs: Properties, number: int | None) -> Properties:
@@ -126,26 +111,11 @@ class AwsDouble(ProviderDouble):
         raise Refusal(f"function {token} is not part of the double")
 
     def _tagged(self, token: str, inputs: Properties) -> Properties:
-        return {"tagsAll": self._all_tags(inputs)} if "tagsAll" in _resource(token).outputs else {}
+        return {"tagsAll": self._all_tags(inputs)} if "tagsAll" in self.type_of(token).outputs else {}
 
     def _all_tags(self, inputs: Properties) -> Properties:
         default = self.settings.get("defaultTags") or {}
         return {**default.get("tags", {}), **inputs.get("tags", {})}
-
-
-@cache
-def _resource(token: str) -> ResourceType:
-    return resource_type("pulumi_aws", token)
-
-
-def _plain_setting(known: Property | None, value: Any) -> Any:
-    """Settings that are no text travel as JSON."""
-    if known is None or not isinstance(value, str) or any(o is str or is_enum(o) for o in options_of(known.type)):
-        return value
-    try:
-        return json.loads(value)
-    except json.JSONDecodeError:
-        return value
 
 
 def merged(given: Any, made: Any, *, is_known: bool) -> Any:
@@ -157,9 +127,11 @@ def merged(given: Any, made: Any, *, is_known: bool) -> Any:
     return made if is_known else wire.UNKNOWN
 
 
-def _empty(hint: Any) -> Any:
-    option = options_of(hint)[0]
-    return {str: "", bool: False, int: 0, float: 0}.get(option, [] if "Sequence" in str(option) else {})
+def _empty(shape: Shape) -> Any:
+    """What the cloud answers where there is nothing to say."""
+    if isinstance(shape, dict):
+        return [] if "list" in shape else {}
+    return {"string": "", "boolean": False, "integer": 0, "number": 0}[shape]
 
 
 def _text_failures(inputs: Properties) -> Iterator[Failure]:

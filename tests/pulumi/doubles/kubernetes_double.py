@@ -1,17 +1,12 @@
 """The provider for Kubernetes as the engine sees it: server-side apply into a cluster that is a list of names."""
 
-import json
-from collections.abc import Iterator, Mapping
-from importlib.metadata import version
-from typing import Any
+from collections.abc import Iterator
 
-import pulumi_kubernetes
 from pulumi.runtime.proto import provider_pb2_grpc
-from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from tests.pulumi.doubles import wire
 from tests.pulumi.doubles.provider_double import Properties, ProviderDouble, hex_of
-from tests.pulumi.doubles.sdk_types import NotInSdk, Property, classes_of, options_of, properties_of, resource_type
+from tests.pulumi.doubles.sdk_types import NotInSdk, ResourceType, resource_type
 from tests.pulumi.doubles.serving import serve
 from tests.pulumi.doubles.value_check import Failure
 
@@ -25,37 +20,24 @@ CHART_GROUPS = {
     "karpenter": ["karpenter.sh", "karpenter.k8s.aws"],
     "gpu-operator": ["nvidia.com", "nfd.k8s-sigs.io"],
 }
-CUSTOM = {
-    "apiVersion": Property(str, True),
-    "kind": Property(str, True),
-    "metadata": Property(ObjectMetaArgs, True),
-    "spec": Property(Any, False),
-}
 GROUP = "group "
 
 
 class KubernetesDouble(ProviderDouble):
     """A cluster."""
 
-    version = version("pulumi-kubernetes")
-    config_properties = properties_of(pulumi_kubernetes.ProviderArgs)
-
-    def config_value(self, name: str, value: Any) -> Any:
-        known = self.config_properties.get(name)
-        if known is None or not isinstance(value, str) or str in options_of(known.type):
-            return value
-        return json.loads(value)
+    package = "pulumi_kubernetes"
 
     def identity_settings(self) -> set[str]:
         return {"kubeconfig", "context", "cluster", "clusterIdentifier", "namespace"}
 
-    def inputs_of(self, token: str) -> Mapping[str, Property]:
+    def type_of(self, token: str) -> ResourceType:
         try:
-            return resource_type("pulumi_kubernetes", token).inputs
+            return resource_type(self.package, token)
         except NotInSdk:
             if not is_custom(token):
                 raise
-            return CUSTOM
+            return _custom()
 
     def with_names(self, token: str, name: str, news: Properties, olds: Properties, seed: bytes) -> Properties:
         made = f"{name}-{hex_of(seed.hex(), name, length=8)}"
@@ -120,8 +102,20 @@ class KubernetesDouble(ProviderDouble):
 
 def is_custom(token: str) -> bool:
     """Whether a type is none of the SDK's, but one that a cluster may learn."""
-    group = token.split(":")[1].split("/")[0]
-    return "." in group and token not in classes_of("pulumi_kubernetes")
+    if "." not in token.split(":")[1].split("/")[0]:
+        return False
+    try:
+        resource_type("pulumi_kubernetes", token)
+    except NotInSdk:
+        return True
+    return False
+
+
+def _custom() -> ResourceType:
+    """An object of which only the head is known."""
+    known = resource_type("pulumi_kubernetes", "kubernetes:core/v1:ConfigMap")
+    head = {"apiVersion": ("string", True), "kind": ("string", True), "spec": ("any", False)}
+    return ResourceType({**head, "metadata": (known.inputs["metadata"][0], True)}, {}, known.objects)
 
 
 CLUSTER_KINDS = {

@@ -1,9 +1,11 @@
 """What the doubles of both providers share: strict checks, differences by the table, and a life in the account."""
 
 import hashlib
+import json
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import wraps
+from importlib.metadata import version
 from typing import Any
 
 import grpc
@@ -14,7 +16,7 @@ from pulumi.runtime.proto import provider_pb2 as messages
 from tests.pulumi.doubles import wire
 from tests.pulumi.doubles.account import Account, AccountError, Entry, own_ids
 from tests.pulumi.doubles.changes import UnlistedChange, changed_paths, effect_of, read_rows, row_of
-from tests.pulumi.doubles.sdk_types import NotInSdk, Property
+from tests.pulumi.doubles.sdk_types import NotInSdk, ResourceType, provider_type
 from tests.pulumi.doubles.value_check import Failure, failures
 
 Properties = dict[str, Any]
@@ -56,10 +58,11 @@ def hex_of(*parts: object, length: int) -> str:
 class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
     """A provider; what differs between clouds is in the methods of the second half."""
 
-    version: str
-    config_properties: Mapping[str, Property]
+    package: str
+    """The SDK."""
 
     def __init__(self) -> None:
+        self.config = provider_type(self.package)
         self.account = Account.of_environment()
         self.rows = read_rows()
         self.settings: Properties = {}
@@ -68,7 +71,7 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
         return messages.ProviderHandshakeResponse()
 
     def GetPluginInfo(self, request, context):
-        return plugin_pb2.PluginInfo(version=self.version)
+        return plugin_pb2.PluginInfo(version=version(self.package))
 
     def Cancel(self, request, context):
         return Empty()
@@ -77,7 +80,7 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
     def CheckConfig(self, request, context):
         news = wire.read(request.news)
         plain = {name: self.config_value(name, value) for name, value in news.items() if name != "version"}
-        found = failures(plain, self.config_properties)
+        found = failures(plain, self.config)
         return messages.CheckResponse(inputs=wire.write(news), failures=map(_failure, found))
 
     @answering
@@ -96,7 +99,7 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
     def Check(self, request, context):
         token, news, olds = request.type, wire.read(request.news), wire.read(request.olds)
         named = self.with_names(token, request.name, news, olds, request.randomSeed)
-        found = [*failures(named, self.inputs_of(token)), *self.further_failures(token, named)]
+        found = [*failures(named, self.type_of(token)), *self.further_failures(token, named)]
         return messages.CheckResponse(inputs=wire.write(named), failures=map(_failure, found))
 
     @answering
@@ -165,18 +168,24 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
         offers = self.offers(request.type, inputs)
         return Entry(op, request.type, request.urn, id_, unique, refers, changed or [], offers)
 
-    # What each cloud says for itself.
-
     def config_value(self, name: str, value: Any) -> Any:
-        """A setting of the provider as its type has it."""
-        raise NotImplementedError
+        """A setting of the provider as its type has it: what is no text travels as JSON."""
+        shape, _ = self.config.inputs.get(name, ("string", False))
+        if shape in ("string", "any") or not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except json.JSONDecodeError:
+            return value
+
+    # What each cloud says for itself.
 
     def identity_settings(self) -> set[str]:
         """Settings of the provider that make it another place."""
         raise NotImplementedError
 
-    def inputs_of(self, token: str) -> Mapping[str, Property]:
-        """The properties that a resource may have."""
+    def type_of(self, token: str) -> ResourceType:
+        """What a resource of the type may have."""
         raise NotImplementedError
 
     def with_names(self, token: str, name: str, news: Properties, olds: Properties, seed: bytes) -> Properties:
