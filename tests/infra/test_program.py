@@ -128,7 +128,7 @@ def test_names_of_roles_fit(variant):
         assert len(role.name) + 8 <= 64, role.name  # a hyphen and seven digits are added
 
 
-@pytest.mark.parametrize("name", sorted(VARIANTS))
+@pytest.mark.parametrize("name", ["dev", "prod"])  # without Lustre, and with all that there is
 def test_a_preview_registers_the_same_resources(name, recordings):
     preview = built(VARIANTS[name], preview=True)
     assert [item.urn for item in preview.resources] == [item.urn for item in recordings[name].resources]
