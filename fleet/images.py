@@ -16,3 +16,5 @@ class ImageRecord(Value):
     """``repository@sha256:...``."""
     date: datetime.date
     who: str
+    cuda: str | None = None
+    """The CUDA version of the image, where it was looked up: a node's driver has to be new enough for it."""

@@ -17,19 +17,9 @@ from pulumi_policy import (
 from pulumi_policy.proxy import UnknownValueError
 
 from fleet.cloud.finding import CloudRule, Finding
-from fleet.policy import PlatformPolicy
+from policies.knowledge import Ground
 
 Props: TypeAlias = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """What the pack knows beside the resources."""
-
-    environment: str
-    platform: PlatformPolicy
-    reservation_zones: Mapping[str, str] = field(default_factory=dict)
-    """Reservation -> its zone, as far as the stack's configuration says it."""
 
 
 class NotJudgedYet(UnknownValueError):

@@ -47,7 +47,7 @@ def _zone_of(template: Seen, reservation_id: str) -> str | None:
     own = template.links("capacityReservationSpecification", RESERVATION)
     if own:
         return text(own[0].props, "availabilityZone")
-    return template.ground.reservation_zones.get(reservation_id)
+    return template.ground.stack.reservation_zones.get(reservation_id)
 
 
 def _placement(seen: Seen) -> Iterator[Finding]:

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from fleet.cloud import node_images
 from fleet.cloud.finding import Finding
 from fleet.cloud.node_images import AMI_TYPES
-from policies.adapter import Check, Ground, Seen, Stack, StackCheck
+from policies.adapter import Check, Seen, Stack, StackCheck
 from policies.groups import NODE_GROUP, Group, groups_in
 from policies.helm import charts
+from policies.knowledge import Ground
 from policies.reading import at, labels, parts, text
 
 DEVICE_PLUGIN = "nvidia-device-plugin"

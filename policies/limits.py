@@ -8,8 +8,9 @@ from pulumi_policy import ResourceValidationArgs
 from fleet.cloud import limits
 from fleet.cloud.finding import Finding
 from fleet.prices import bundled
-from policies.adapter import Check, Ground, Props, Seen, Stack, StackCheck
+from policies.adapter import Check, Props, Seen, Stack, StackCheck
 from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group, groups_in
+from policies.knowledge import Ground
 from policies.reading import document, labels, number, text, texts
 
 PROVIDER = "pulumi:providers:aws"

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from fleet.cloud import interfaces, node_access, node_groups
 from fleet.cloud.finding import Finding
 from fleet.cloud.node_groups import Scaling, Taint, TypePlaces
-from policies.adapter import Check, Ground, Seen, Stack, StackCheck
+from policies.adapter import Check, Seen, Stack, StackCheck
 from policies.groups import NODE_GROUP, TEMPLATE, Group, interfaces_of
 from policies.helm import has_chart
+from policies.knowledge import Ground
 from policies.reading import at, count, flag, has, labels, number, parts, text
 
 _SIZES = {"minSize": "min_size", "desiredSize": "desired_size", "maxSize": "max_size"}

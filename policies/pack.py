@@ -1,9 +1,8 @@
 """The pack: one policy for each rule of the cloud, with its level, severity, remedy and settings."""
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from pathlib import PurePosixPath
 from typing import Any
 
 from pulumi_policy import (
@@ -22,8 +21,9 @@ from fleet.cloud import limits as cloud_limits
 from fleet.cloud import registry
 from fleet.cloud.finding import CloudRule
 from fleet.policy import PlatformPolicy
-from policies import capacity, data, identity, images, limits, lustre, network, nodes, sharing
-from policies.adapter import Check, Ground, StackCheck, judge_resource, judge_stack
+from policies import capacity, data, identity, images, limits, lustre, manifests, network, nodes, scaling, sharing
+from policies.adapter import Check, StackCheck, judge_resource, judge_stack
+from policies.knowledge import Ground
 
 NAME = "enginehouse"
 DOCS = "docs/reference/policies.md"
@@ -36,9 +36,11 @@ CHECKS: tuple[Check | StackCheck, ...] = (
     *lustre.CHECKS,
     *data.CHECKS,
     *identity.CHECKS,
+    *manifests.CHECKS,
+    *scaling.CHECKS,
     *limits.CHECKS,
 )
-WITHOUT_POLICY: Mapping[str, str] = {**capacity.WITHOUT_POLICY}
+WITHOUT_POLICY: Mapping[str, str] = {**capacity.WITHOUT_POLICY, **sharing.WITHOUT_POLICY}
 """Rules that no pack can judge -> why, and who does."""
 REMEDIED = frozenset({cloud_limits.TAGS.id})
 """Rules whose policy can put things right."""
@@ -68,37 +70,6 @@ def initial_config(ground: Ground) -> dict[str, EnforcementLevel | dict[str, Any
     """The settings of the policies that have some, as the platform's policy of the environment says them."""
     stated = ground.platform.model_dump(mode="json")
     return {rule: {key: stated[key]} for rule, (key, _) in limits.SETTINGS.items() if stated[key] is not None}
-
-
-def ground_of(environ: Mapping[str, str], platforms: Mapping[str, PlatformPolicy]) -> Ground:
-    """What the engine tells the pack about the stack, and what the policy says for its environment.
-
-    Raises:
-        LookupError: the environment is none that the policy names; a mistyped name must not get milder rules.
-    """
-    stack = _stack_config(environ)
-    name = str(stack.get("environment") or PurePosixPath(environ.get("PULUMI_STACK", "")).name)
-    if name not in platforms:
-        raise LookupError(f"the stack's environment is '{name}'; the policy has {', '.join(platforms)}")
-    return Ground(name, platforms[name], _reservation_zones(stack))
-
-
-def _stack_config(environ: Mapping[str, str]) -> Mapping[str, Any]:
-    try:
-        values = json.loads(environ.get("PULUMI_CONFIG") or "{}")
-        found = json.loads(values.get("enginehouse:stack") or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _reservation_zones(stack: Mapping[str, Any]) -> dict[str, str]:
-    zones = {}
-    for pool in stack.get("pools", ()):
-        named = pool.get("zones") or ([pool["zone"]] if pool.get("zone") else [])
-        if pool.get("reservation_id") and len(named) == 1:
-            zones[pool["reservation_id"]] = named[0]
-    return zones
 
 
 def _policy(rule: CloudRule, checks: Sequence[Check | StackCheck], ground: Ground) -> Policy:
@@ -148,4 +119,4 @@ def _configured(ground: Ground, config: Mapping[str, Any]) -> Ground:
     if not config:
         return ground
     platform = PlatformPolicy.model_validate(ground.platform.model_dump() | dict(config))
-    return Ground(ground.environment, platform, ground.reservation_zones)
+    return replace(ground, platform=platform)

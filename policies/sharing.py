@@ -9,10 +9,11 @@ from fleet.cloud.node_sharing import NodeSharing
 from fleet.hardware import GpuModel, gpu
 from fleet.manifest import ManifestError, load_yaml
 from fleet.sharing import SharingWay
-from policies.adapter import Check, Ground, Seen, Stack, StackCheck
+from policies.adapter import Check, Seen, Stack, StackCheck
 from policies.groups import CLUSTER, NODE_GROUP, Group
 from policies.helm import charts
 from policies.images import DEVICE_PLUGIN
+from policies.knowledge import Ground
 from policies.reading import at, flag, labels, text
 
 MIG_LABEL = "nvidia.com/mig.config"
@@ -93,3 +94,6 @@ CHECKS = (
     Check((node_sharing.SHARES,), _GROUPS, _shares, relates=True),
     StackCheck((node_sharing.DYNAMIC,), _dynamic),
 )
+WITHOUT_POLICY = {
+    node_sharing.TENANTS.id: "a pool does not say whose pods come to it; manifests do: gpu-isolation, manifest-refused",
+}

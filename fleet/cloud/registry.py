@@ -10,12 +10,15 @@ from fleet.cloud import (
     lustre,
     lustre_links,
     lustre_ports,
+    manifests,
     network,
     node_access,
     node_groups,
     node_images,
     node_sharing,
+    objects,
     purchase,
+    scaling,
 )
 from fleet.cloud.finding import CloudRule
 from fleet.nearest import did_you_mean
@@ -28,6 +31,8 @@ THEMES: Mapping[str, tuple[CloudRule, ...]] = {
     "network": network.RULES,
     "data": (*lustre.RULES, *lustre_links.RULES, *lustre_ports.RULES, *data.RULES),
     "identity": identity.RULES,
+    "workloads": (*manifests.RULES, *objects.RULES),
+    "scaling": scaling.RULES,
     "limits": limits.RULES,
 }
 """Theme -> its rules, in the order of the reference."""

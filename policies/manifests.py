@@ -1,0 +1,142 @@
+"""Policies on what runs: manifests in ConfigMaps, the objects that they render to, and objects of a program itself."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from fleet.cloud import limits, manifests, node_images, objects
+from fleet.cloud.finding import Finding
+from fleet.cloud.labels import MANIFEST_LABEL
+from fleet.manifest import ManifestError, PinnedManifest, parse
+from policies.adapter import Check, Seen
+from policies.knowledge import Files, StackFacts
+from policies.kubernetes_objects import POD_OWNERS, object_of
+from policies.reading import has, labels, text
+from workloads import KubernetesObject, NodeLocalWeights, RenderGround, RenderRefused, SharedWeights, render
+from workloads.reading import pod_owner
+
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+KEY = "manifest.yaml"
+MOST_REMEMBERED = 256
+"""Manifests; every rule asks for the same one again."""
+
+
+def manifest_of(seen: Seen) -> PinnedManifest | None:
+    """The pinned manifest of a ConfigMap; ``None`` where it carries none, or one that can't be read."""
+    stated = _stated(seen)
+    return None if stated is None else _parsed(stated)
+
+
+def is_manifest(seen: Seen) -> bool:
+    """Whether a ConfigMap is labelled as a manifest."""
+    return MANIFEST_LABEL in labels(seen.props, "metadata", "labels")
+
+
+def rendered(seen: Seen) -> tuple[KubernetesObject, ...]:
+    """What a ConfigMap's manifest renders to; nothing where it can't be rendered, which the program says."""
+    stated = _stated(seen)
+    return () if stated is None else _rendered(stated, seen.ground.files, seen.ground.stack)
+
+
+def _stated(seen: Seen) -> str | None:
+    """The text of its manifest, if it carries one that can be read."""
+    stated = text(seen.props, "data", KEY) if is_manifest(seen) and has(seen.props, "data") else None
+    return stated if stated is not None and _problem(stated) is None else None
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _problem(stated: str) -> str | None:
+    """Why a text is no pinned manifest, or ``None``."""
+    try:
+        found = parse(stated, source=KEY)
+    except ManifestError as error:
+        return str(error)
+    return None if isinstance(found, PinnedManifest) else f"{KEY}: {found.kind} is not pinned"
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _parsed(stated: str) -> PinnedManifest | None:
+    found = parse(stated, source=KEY)
+    return found if isinstance(found, PinnedManifest) else None
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _rendered(stated: str, files: Files, stack: StackFacts) -> tuple[KubernetesObject, ...]:
+    manifest = _parsed(stated)
+    if manifest is None:
+        return ()
+    weights = NodeLocalWeights() if stack.is_node_local else SharedWeights()
+    cluster = RenderGround(pools=stack.pools, weights=weights, model_configs=files.facts.model_configs)
+    try:
+        return render(manifest, files.catalogue, cluster)
+    except RenderRefused:
+        return ()
+
+
+@lru_cache(maxsize=MOST_REMEMBERED)
+def _reviewed(stated: str, files: Files) -> tuple[Finding, ...]:
+    manifest = _parsed(stated)
+    if manifest is None:
+        return ()
+    running = {(item.name, item.identity) for item in files.written.adopted}
+    is_running = (manifest.name, manifest.identity) in running
+    return tuple(manifests.manifest_findings(manifest, files.facts, files.catalogue, is_running=is_running))
+
+
+def _readable(seen: Seen) -> Iterator[Finding]:
+    if not is_manifest(seen):
+        return
+    if not has(seen.props, "data") or text(seen.props, "data", KEY) is None:
+        yield Finding(manifests.UNREADABLE, f"no key {KEY}")
+        return
+    problem = _problem(text(seen.props, "data", KEY) or "")
+    if problem is not None:
+        yield Finding(manifests.UNREADABLE, f"what stands there is no pinned manifest ({problem})")
+
+
+def _review(seen: Seen) -> Iterator[Finding]:
+    stated = _stated(seen)
+    if stated is not None:
+        yield from _reviewed(stated, seen.ground.files)
+
+
+def _rendered_objects(seen: Seen) -> Iterator[Finding]:
+    yield from _objects(seen, rendered(seen))
+
+
+def _own_object(seen: Seen) -> Iterator[Finding]:
+    yield from _objects(seen, (object_of(seen),))
+
+
+def _objects(seen: Seen, items: Sequence[KubernetesObject]) -> Iterator[Finding]:
+    for item in items:
+        owner = pod_owner(item, seen.ground.stack.pools)
+        if owner is None:
+            continue
+        yield from objects.object_findings(owner)
+        for container in owner.containers:
+            yield from limits.registry_findings(container.image, seen.ground.platform.image_registries)
+
+
+def _cuda(seen: Seen) -> Iterator[Finding]:
+    """The CUDA of an engine image, as the environment's images say it, against the drivers of the pools it may take."""
+    manifest = manifest_of(seen)
+    image = manifest.spec.engine.image if manifest is not None and manifest.spec.engine is not None else None
+    if manifest is None or image is None or manifest.spec.hardware is None:
+        return
+    cuda = next((item.cuda for item in seen.ground.files.facts.images if item.digest == image and item.cuda), None)
+    asked = (manifest.spec.hardware.instance_type, manifest.spec.hardware.purchase)
+    for pool in seen.ground.stack.pools:
+        driver = seen.ground.stack.drivers.get(pool.name)
+        if (pool.instance_type, pool.purchase) == asked:
+            yield from node_images.cuda_findings(f"{image} on pool {pool.name}", cuda=cuda, driver=driver)
+
+
+_MAPS = (CONFIG_MAP,)
+_OBJECT_RULES = (*objects.RULES, limits.REGISTRY)
+CHECKS = (
+    Check((manifests.UNREADABLE,), _MAPS, _readable),
+    Check((manifests.REFUSED, manifests.ADVISED), _MAPS, _review),
+    Check(_OBJECT_RULES, _MAPS, _rendered_objects),
+    Check(_OBJECT_RULES, POD_OWNERS, _own_object),
+    Check((node_images.CUDA_DRIVER,), _MAPS, _cuda),
+)
