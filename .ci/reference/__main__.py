@@ -11,8 +11,10 @@ import commands_page
 import engines_page
 import manifest_page
 import operations_page
+import policies_page
 import policy_page
 import rules_page
+import stack_config_page
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -25,6 +27,8 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "operations.md": operations_page.render,
     "code-paths.md": code_paths_page.render,
     "engines.md": engines_page.render,
+    "stack-config.md": stack_config_page.render,
+    "policies.md": policies_page.render,
 }
 """File below docs/reference -> what makes it."""
 

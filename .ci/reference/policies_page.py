@@ -1,0 +1,130 @@
+"""docs/reference/policies.md: every rule on the platform, what it does per environment, and what limits there are."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from layout import attribute_texts, code, codes, page, table
+
+from fleet import policy
+from fleet.cloud.finding import CloudRule
+from fleet.cloud.registry import RULES, THEMES
+from fleet.policy import PlatformPolicy, PolicyBook
+from policies.adapter import Check
+from policies.pack import REMEDIED, WITHOUT_POLICY, checks_by_rule
+from sources import policy_file
+
+FILE = Path(__file__).resolve().parents[2] / "policies" / "policy.yaml"
+TITLES = {
+    "nodes": "Node groups and their launch templates",
+    "images": "Images of nodes",
+    "sharing": "Shared GPUs",
+    "capacity": "How nodes are bought and where they stand",
+    "network": "Network",
+    "data": "Lustre and data at rest",
+    "identity": "Who may do what",
+    "workloads": "Manifests and the objects of pods",
+    "scaling": "Scaling",
+    "limits": "What an environment allows",
+}
+
+INTRODUCTION = """
+The pack in `policies/` judges what the Pulumi program is about to build: `pulumi preview --policy-pack policies`, and
+the same at `pulumi up`. A policy is one rule of `fleet/cloud`, with the rule's id as its name.
+[Write one](../guides/write-a-policy.md).
+
+A **mandatory** violation stops the preview, an **advisory** one is shown, **remediate** puts it right and says so.
+Which of them a rule is follows from its grade and the environment, below. A rule can be made milder or stricter for an
+environment; none can be switched off.
+
+**Not judged yet.** At the first preview much is unknown, such as the ARN of a role that does not exist. A policy that
+needs such a value says `not judged yet` and names it. That is no pass: it judges at the update. A policy that looks at
+each resource stops one before it is made; a policy that looks at the stack as a whole speaks at the update's end.
+"""
+LIMITS = """
+## Limits and levels
+They stand in the section `platform` of `policies/policy.yaml`: a `default`, and one section per environment with what
+it changes. The environment is `environment` of [the stack's configuration](stack-config.md); one that the file does not
+name is an error.
+"""
+VALUES = "**Bold** = the environment writes it down."
+
+
+def render() -> str:
+    """The page."""
+    book = policy_file.read(FILE)
+    return page(
+        "Policies",
+        "`fleet.cloud`, `policies` and `policies/policy.yaml`",
+        INTRODUCTION,
+        LIMITS,
+        *_limits(book),
+        "## All policies",
+        table(("policy", "grade", "holds where nothing is wrong"), map(_row, RULES)),
+        *(part for theme, rules in THEMES.items() for part in _theme(theme, rules)),
+    )
+
+
+def _limits(book: PolicyBook) -> Iterator[str]:
+    texts = attribute_texts(policy)
+    environments = tuple(book.platform.environments)
+    platforms = {name: book.platform_for(name) for name in environments}
+    keys = [(code(key), _meaning(key, texts)) for key in PlatformPolicy.model_fields]
+    yield table(("key", "meaning"), keys)
+    values = [
+        (code(key), *(_value(platforms[name], key, book.platform.environments[name]) for name in environments))
+        for key in PlatformPolicy.model_fields
+    ]
+    yield VALUES
+    yield table(("key", *map(code, environments)), values)
+
+
+def _meaning(key: str, texts: dict[str, str]) -> str:
+    found = texts.get(f"{PlatformPolicy.__name__}.{key}")
+    if found is None:
+        raise LookupError(f"nothing says what the platform's {key} means; give it a docstring")
+    return found.replace("`None`", "`null`")
+
+
+def _value(platform: PlatformPolicy, key: str, own: dict[str, object]) -> str:
+    stated = platform.model_dump(mode="json")[key]
+    if isinstance(stated, dict):
+        text = ", ".join(f"{name}: {level}" for name, level in stated.items())
+    elif isinstance(stated, list):
+        text = codes(stated)
+    else:
+        text = code("null" if stated is None else stated)
+    return f"**{text}**" if key in own and text else text
+
+
+def _row(rule: CloudRule) -> tuple[str, str, str]:
+    return f"[`{rule.id}`](#{rule.id})", rule.grade.value, rule.what
+
+
+def _theme(theme: str, rules: tuple[CloudRule, ...]) -> Iterator[str]:
+    if theme not in TITLES:
+        raise LookupError(f"the theme {theme} has no title; give it one in policies_page")
+    yield f"## {TITLES[theme]}"
+    yield from map(_section, rules)
+
+
+def _section(rule: CloudRule) -> str:
+    lines = [
+        f"- Grade: {rule.grade.value}",
+        f"- What would be right: {rule.remedy}.",
+        f"- Source: {rule.source}",
+        *_judged(rule),
+    ]
+    return f"### {rule.id}\n\n{rule.what}.\n\n" + "\n".join(lines)
+
+
+def _judged(rule: CloudRule) -> Iterator[str]:
+    checks = checks_by_rule().get(rule.id, ())
+    if not checks:
+        if rule.id not in WITHOUT_POLICY:
+            raise LookupError(f"no check decides {rule.id}, and nothing in WITHOUT_POLICY says why")
+        yield f"- No policy: {WITHOUT_POLICY[rule.id]}."
+        return
+    is_alone = all(isinstance(check, Check) and not check.relates for check in checks)
+    yield f"- Looks at: {'each resource by itself' if is_alone else 'the stack as a whole'}"
+    if rule.id in REMEDIED:
+        yield "- The policy can put it right itself."

@@ -1,0 +1,86 @@
+"""docs/reference/stack-config.md: every key of ``enginehouse:stack``, and what stops the program."""
+
+from field_words import FieldWords, models_below
+from layout import attribute_texts, code, page, plain, table
+from stack_meanings import MEANINGS
+
+from fleet import node_pools
+from fleet.node_pools import NodePool
+from fleet.value import Value
+from infra import stack_config
+from infra.stack_config import StackConfig
+from infra.versions import ADD_ONS, CHARTS, RETRIEVED
+
+WORDS = FieldWords(
+    named={
+        "an ARN": stack_config.Arn,
+        "a region": stack_config.Region,
+        "a zone": stack_config.Zone,
+        "a mail address": stack_config.Email,
+        "a version such as `1.34`": stack_config.Minor,
+    },
+    nothing="nothing",
+)
+PARTS = (stack_config, node_pools)
+INTRODUCTION = """
+`Pulumi.<stack>.yaml` holds one structured value, `enginehouse:stack`. The program reads it once, before it registers
+anything: an unknown key, a wrong value or values that contradict each other end the preview with one message each, with
+the key, what stands there and what would be right. `pulumi config set --path 'enginehouse:stack.owner' platform` writes
+one key and leaves comments as they are.
+
+Beside it: `enginehouse:data` (a list of folders with advisories, relative to the checkout; without it the bundled
+snapshot counts), and the keys of the AWS provider such as `aws:profile`.
+
+A key without a value that only an account can give (an AMI release, the version of an add-on) is left open in the
+examples; all open ones are named in one message. Where an environment has
+[`pools.yaml`](files.md#node-pools-nodepool), its pools and these must say the same. How to fill everything in:
+[from an empty account to a cluster](../guides/aws.md).
+"""
+VERSIONS = """
+## Known versions
+EKS publishes add-ons per Kubernetes version and region, so theirs are yours to fill in under `versions.addons`. Charts
+have a version of their own, read on {day}; `versions.charts` counts before it. KEDA and Kueue are always installed;
+device plugins, the GPU operator and the DRA driver where a pool needs them. The rest of the table is not installed by
+the program: its versions stand there for whoever does.
+"""
+OPEN = "yours to fill in"
+
+
+def render() -> str:
+    """The page."""
+    sections = "\n\n".join(map(_section, models_below(StackConfig)))
+    return page("Stack configuration", "`infra.stack_config`", INTRODUCTION, sections, *_versions())
+
+
+def _section(model: type[Value]) -> str:
+    rows = [
+        (code(name), WORDS.type_of(field), WORDS.default_of(field), _meaning(model, name))
+        for name, field in model.model_fields.items()
+    ]
+    text = plain((model.__doc__ or "").split("\n\n")[0])
+    return f"## {model.__name__}\n{text}\n\n" + table(("key", "type", "default", "meaning"), rows)
+
+
+def _meaning(model: type[Value], name: str) -> str:
+    """The page's own word first, then what stands below the field; of a pool, then what its base says."""
+    keys = [f"{kind.__name__}.{name}" for kind in (model, NodePool) if issubclass(model, kind)]
+    texts = {key: text for part in PARTS for key, text in attribute_texts(part).items()}
+    found = next((text for key in keys if (text := MEANINGS.get(key) or texts.get(key))), None)
+    if found is None:
+        raise LookupError(f"nothing says what {keys[0]} means; give it a docstring, or a line in stack_meanings")
+    return plain(found).replace("`None`", "nothing")
+
+
+def _versions() -> tuple[str, ...]:
+    add_ons = [
+        (code(item.name), item.purpose, item.version or OPEN, item.minimum, item.source) for item in ADD_ONS.values()
+    ]
+    charts = [
+        (code(item.name), item.version or OPEN, code(item.repository or item.chart), item.source)
+        for item in CHARTS.values()
+    ]
+    return (
+        VERSIONS.format(day=RETRIEVED),
+        table(("add-on", "for", "version", "at least", "source"), add_ons),
+        table(("chart", "version", "from", "source"), charts),
+    )
