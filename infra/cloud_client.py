@@ -11,6 +11,9 @@ from botocore.exceptions import BotoCoreError, ClientError  # type: ignore[impor
 
 Answer = Mapping[str, Any]
 """A response as botocore reads it; only this room's look-ups touch it."""
+_NOBODY = frozenset(
+    {"AuthFailure", "ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "UnrecognizedClientException"}
+)
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 
 
@@ -21,6 +24,10 @@ class CloudUnanswered(Exception):
         self.code = code
         """AWS's own word for what went wrong; empty where it has said none."""
         super().__init__(message)
+
+
+class CloudClosed(CloudUnanswered):
+    """No question will be answered: AWS can't be reached, or knows nobody by these credentials."""
 
 
 class Ec2(Protocol):
@@ -75,9 +82,10 @@ def ask(call: Callable[..., Answer], **request: object) -> Answer:
     except ClientError as error:
         code, text = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
         remedy = "; the role in use lacks that permission" if code in _DENIED else ""
-        raise CloudUnanswered(f"AWS refused {question}: {code}: {text}{remedy}", code) from error
+        kind = CloudClosed if code in _NOBODY else CloudUnanswered
+        raise kind(f"AWS refused {question}: {code}: {text}{remedy}", code) from error
     except BotoCoreError as error:
-        raise CloudUnanswered(f"AWS can't be asked ({question}): {error}") from error
+        raise CloudClosed(f"AWS can't be asked ({question}): {error}") from error
 
 
 def pages(call: Callable[..., Answer], token: str, **request: object) -> Iterator[Answer]:
