@@ -7,7 +7,7 @@ from pulumi_kubernetes.core import v1 as core
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
 from infra.charts import Charts, ChartsArgs
-from infra.ground_layer import GroundLayer
+from infra.ground_layer import GroundLayer, is_protected
 from infra.manifest_layer import ManifestLayer, manifest_layer
 from infra.node_layer import NodeLayer
 from infra.program_inputs import Inputs
@@ -49,7 +49,9 @@ def object_layer(
     ground, nodes, storage = below
     there = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=nodes.add_ons.add_ons))
     namespace = core.Namespace(
-        f"{base}-{NAMESPACE}", metadata=ObjectMetaArgs(name=NAMESPACE, labels=POD_SECURITY), opts=there
+        f"{base}-{NAMESPACE}",
+        metadata=ObjectMetaArgs(name=NAMESPACE, labels=POD_SECURITY),
+        opts=pulumi.ResourceOptions.merge(there, pulumi.ResourceOptions(protect=is_protected(config))),
     )
     charts = Charts(f"{base}-charts", ChartsArgs(config.pools, config.versions), there)
     in_namespace = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[namespace]))

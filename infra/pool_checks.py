@@ -17,7 +17,7 @@ from fleet.cloud.purchase import (
 from infra.gpu_pool import AMI_TYPES
 from infra.problem import Problem, of_findings
 from infra.stack_config import PoolConfig, StackConfig
-from infra.versions import DRA_FROM, minor
+from infra.versions import DRA_FROM, numbers
 
 UNFILLED_DAY = date(1970, 1, 1)
 """A placeholder, which is told of with the others."""
@@ -46,10 +46,8 @@ def _zones(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]
         yield Problem(f"{key}.zones", ", ".join(pool.zones), message, "give one of the two")
     known = config.network.zones
     for zone in places(pool, config):
-        if zone in known:
-            continue
-        foreign = "" if zone.startswith(config.region) else f", which is not of the region {config.region}"
-        yield Problem(f"{key}.zone", zone, f"no subnet stands in {zone}{foreign}", f"take one of {', '.join(known)}")
+        if zone not in known:
+            yield Problem(f"{key}.zone", zone, f"no subnet stands in {zone}", f"take one of {', '.join(known)}")
 
 
 def _numbers(key: str, pool: PoolConfig) -> Iterator[Problem]:
@@ -106,7 +104,7 @@ def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Proble
     kubernetes = config.cluster.kubernetes
     dynamic = list(dynamic_findings(sharing, kubernetes))
     yield from of_findings(f"{key}.allocation", pool.allocation, dynamic)
-    if not dynamic and pool.allocation == "dra" and minor(kubernetes) < DRA_FROM:
+    if not dynamic and pool.allocation == "dra" and numbers(kubernetes) < DRA_FROM:
         wanted = ".".join(map(str, DRA_FROM))
         message = f"dynamic resource allocation needs Kubernetes {wanted}, and the cluster has {kubernetes}"
         yield Problem(f"{key}.allocation", "dra", message, f"set cluster.kubernetes to {wanted}, or take device-plugin")

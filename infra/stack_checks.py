@@ -29,7 +29,7 @@ from infra.providers import own_tags
 from infra.stack_config import PoolConfig, StackConfig
 from infra.system_nodes import is_arm
 from infra.unfilled import unfilled_problems
-from infra.versions import ADD_ONS, CHARTS
+from infra.versions import ADD_ONS, CHARTS, numbers
 
 LONGEST_ENVIRONMENT = 20
 """Names of IAM roles end at 64 characters, and the environment's stands in all of them."""
@@ -47,6 +47,7 @@ def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()
         *_cluster(config),
         *_system_nodes(config),
         *_versions(config),
+        *_too_old(config),
         *_weights(config),
     ]
     for pool in config.pools:
@@ -69,13 +70,12 @@ def _names(config: StackConfig) -> Iterator[Problem]:
 
 def _zones(config: StackConfig) -> Iterator[Problem]:
     zones = config.network.zones
-    named = [("network.zones", zone) for zone in zones]
-    if config.weights.kind == "lustre":
-        named.append(("weights.zone", config.weights.zone))
-    for key, zone in named:
-        if not zone.startswith(config.region):
-            message = f"the zone {zone} is not of the region {config.region}"
-            yield Problem(key, zone, message, f"take zones such as {config.region}a, or change region")
+    named = {*zones, *(zone for pool in config.pools for zone in places(pool, config))}
+    foreign = sorted(zone for zone in named if not zone.startswith(config.region))
+    if foreign:
+        message = f"{', '.join(foreign)} are not of the region {config.region}"
+        remedy = f"take zones such as {config.region}a, or change region"
+        yield Problem("network.zones", ", ".join(zones), message, remedy)
     if config.weights.kind == "lustre" and config.weights.zone not in zones:
         message = f"no subnet stands in {config.weights.zone}"
         yield Problem("weights.zone", config.weights.zone, message, f"take one of {', '.join(zones)}")
@@ -169,6 +169,15 @@ def _versions(config: StackConfig) -> Iterator[Problem]:
                 hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
                 message = f"{name} is not installed by this program"
                 yield Problem(f"versions.{kind}.{name}", named[name], message, hint.removeprefix("; "))
+
+
+def _too_old(config: StackConfig) -> Iterator[Problem]:
+    for name, version in config.versions.addons.items():
+        known = ADD_ONS.get(name)
+        if known is None or known.minimum is None or numbers(version) >= numbers(known.minimum):
+            continue
+        message = f"{name} {version} is older than {known.minimum}"
+        yield Problem(f"versions.addons.{name}", version, message, f"take {known.minimum} or newer ({known.source})")
 
 
 def _weights(config: StackConfig) -> Iterator[Problem]:

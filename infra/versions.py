@@ -125,7 +125,6 @@ def chart(name: str, versions: Versions) -> Chart:
     return replace(known, version=versions.charts.get(name, known.version))
 
 
-def minor(version: str) -> tuple[int, int]:
-    """A Kubernetes version as numbers: ``1.34`` -> ``(1, 34)``."""
-    major, _, rest = version.partition(".")
-    return int(major), int(rest)
+def numbers(version: str) -> tuple[int, ...]:
+    """A version as numbers, without what stands behind them: ``v1.18.5-eksbuild.1`` -> ``(1, 18, 5)``."""
+    return tuple(int(part) for part in version.removeprefix("v").partition("-")[0].split(".") if part.isdecimal())

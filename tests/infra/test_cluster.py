@@ -9,7 +9,7 @@ from infra.cluster import Cluster, ClusterArgs, admin_word
 from infra.providers import kubeconfig_text, tags_of
 from infra.stack_config import SystemNodesConfig
 from infra.system_nodes import SystemNodes, SystemNodesArgs, ami_type, is_arm
-from infra.versions import ADD_ONS, add_on_version, add_ons_of, chart, minor
+from infra.versions import ADD_ONS, add_on_version, add_ons_of, chart, numbers
 from tests.infra.recording import record
 from tests.infra.stacks import ADD_ON_VERSIONS, ADMIN, DEV, PROD, RELEASE, STAGING, stack
 
@@ -116,7 +116,7 @@ def test_versions_come_from_the_stack_and_the_driver_of_lustre_only_with_lustre(
     assert chart("keda", STAGING.versions).version == "2.20.2"
     own = STAGING.versions.model_copy(update={"charts": {"keda": "2.21.0"}})
     assert chart("keda", own).version == "2.21.0"
-    assert minor("1.9") < minor("1.34")
+    assert numbers("v1.9.9-eksbuild.1") == (1, 9, 9) < numbers("1.34")
 
 
 def system_nodes(**fields):

@@ -20,8 +20,8 @@ from tests.infra.recording import record
 from tests.infra.stacks import DEV, PROD, STAGING, VARIANTS, config_of, stack
 
 NO_FOLDER = Inputs(Environment(), NOTHING, None)
-PROTECTED = frozenset({"Vpc", "Key", "Bucket", "LustreFileSystem", "Cluster"})
-"""Types whose loss hurts (``Cluster``: the one of EKS)."""
+PROTECTED = frozenset({"Vpc", "Key", "Bucket", "LustreFileSystem", "Cluster", "Namespace"})
+"""Types whose loss hurts; with a namespace go all engines in it."""
 RETAINED = frozenset({"Bucket", "LustreFileSystem"})
 
 

@@ -53,7 +53,7 @@ def test_a_stack_reads_back_from_its_configuration(variant):
 
 # One mistake in an otherwise clean stack -> the key it is told by, and words of its message and remedy.
 MISTAKES = {
-    "wrong region": (PROD, {"region": "us-east-1", "pools__0__zone": ZONES[0]}, None, "is not of the region us-east-1"),
+    "wrong region": (PROD, {"region": "us-east-1"}, "network.zones", "are not of the region us-east-1"),
     "zone of the weights": (PROD, {"weights__zone": "eu-central-1f"}, "weights.zone", "take one of"),
     "zone of a pool": (PROD, {"pools__0__zone": "eu-central-1f"}, "pools.h100-block.zone", "no subnet stands in"),
     "zone and zones": (
@@ -96,6 +96,12 @@ MISTAKES = {
         "one architecture",
     ),
     "an add-on's name": (DEV, {"versions__addons__cordns": "v1"}, "versions.addons.cordns", "did you mean 'coredns'"),
+    "an add-on that is too old": (
+        PROD,
+        {"versions__addons__vpc-cni": "v1.18.3-eksbuild.1"},
+        "versions.addons.vpc-cni",
+        "take v1.18.5 or newer",
+    ),
     "a chart's name": (DEV, {"versions__charts__kedaa": "v1"}, "versions.charts.kedaa", "did you mean 'keda'"),
     "capacity of lustre": (PROD, {"weights__capacity_gib": 5000}, "weights", "take 4800 or 7200 GiB"),
     "a reserved tag": (DEV, {"tags": {"owner": "me"}}, "tags.owner", "leave it out"),
@@ -161,8 +167,7 @@ def test_a_mistake_is_told_by_its_key_with_a_remedy(name):
     assert found, "nothing was found"
     assert any(words in sentence for sentence in told), told
     assert all(item.remedy for item in found)
-    if key is not None:
-        assert [item.key for item in found] == [key], told
+    assert [item.key for item in found] == [key], told
 
 
 # What the types themselves refuse.
