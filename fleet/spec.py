@@ -211,7 +211,10 @@ class Objectives(Value):
 
 
 class Schedule(Value):
-    """A floor for the number of replicas at certain times."""
+    """A floor for the number of replicas from a time on.
+
+    It holds to the next entry's time on the same days in the same timezone, else to the end of the day.
+    """
 
     cron: Line
     timezone: Line = "UTC"

@@ -2,7 +2,7 @@
 
 Averages are compared as ``Value`` and sums as ``AverageValue``; a query gives one series; nothing that is missing reads
 as zero while engines run; a lost Prometheus keeps what is there. Zero replicas have no metrics, so only the gateway's
-queue can wake them (facts on KEDA: docs/explanation of scaling, `fleet.cloud.scaling`).
+queue can wake them. Why: docs/explanation/workloads.md; the rules: `fleet.cloud.scaling`.
 """
 
 import json

@@ -24,6 +24,7 @@ REFUSALS = {
     "advisories check": "with `--fail`, unless the verdict is `not_affected`",
     "pin": "nothing is acceptable, a digest or another part is missing, or with `--check` a pin is missing or stale",
     "review": "a manifest breaks a mandatory rule",
+    "render": "a manifest has no pin, a stale one, or no objects; the others are printed",
     "local status": "with `--fail`, unless a fleet runs and all of it is healthy",
     "deployments apply": "the rules refuse a manifest",
     "deployments accept": "the rules refuse the proposed pin",

@@ -3,7 +3,7 @@
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from fleet.manifest import Manifest, PinnedManifest
 from fleet.rules import stale
 from fleet.spec import NAME_PATTERN
 from sources import manifest_file
+
+if TYPE_CHECKING:
+    from workloads import RenderGround
 
 
 class Objects(StrEnum):
@@ -31,21 +34,25 @@ class Weights(StrEnum):
     NODE_LOCAL = "node-local"
 
 
+EnvironmentOption = Annotated[
+    str | None,
+    typer.Option("--env", help="The environment whose node pools count; without it that of the files' folder."),
+]
+NamespaceOption = Annotated[str, typer.Option(help="The namespace of the objects.")]
+WeightsOption = Annotated[
+    Weights, typer.Option(help="Where pods find weights: a claim that all mount, or their node's own disks.")
+]
+PrometheusOption = Annotated[
+    str | None, typer.Option(metavar="URL", help="Where KEDA asks for metrics.", show_default=False)
+]
+
+
 def render(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Pinned manifests, or written ones beside.")],
-    environment: Annotated[
-        str | None,
-        typer.Option(
-            "--env", help="The environment whose node pools count; without it that of the files' folder, else local."
-        ),
-    ] = None,
-    namespace: Annotated[str, typer.Option(help="The namespace of the objects.")] = "inference",
-    weights: Annotated[
-        Weights, typer.Option(help="Where pods find weights: a claim that all mount, or their node's own disks.")
-    ] = Weights.SHARED,
-    prometheus: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where KEDA asks for metrics.", show_default=False)
-    ] = None,
+    environment: EnvironmentOption = None,
+    namespace: NamespaceOption = "inference",
+    weights: WeightsOption = Weights.SHARED,
+    prometheus: PrometheusOption = None,
     output: Annotated[Objects, typer.Option("--output", "-o", help="How to print the objects.")] = Objects.YAML,
 ) -> None:
     """Print the Kubernetes objects of pinned manifests; exit 3 if one can't be rendered.
@@ -55,26 +62,11 @@ def render(
     [dim]Example:[/dim] enginehouse render environments/prod/support-chat.pinned.yaml
     """
     from engines.catalogue import load
-    from sources import environment as environment_files
-    from sources.errors import SourceError
-    from workloads import NodeLocalWeights, RenderGround, RenderRefused, SharedWeights
+    from workloads import RenderRefused
     from workloads import render as render_objects
 
-    if not re.fullmatch(NAME_PATTERN, namespace):
-        raise UsageError(f"the namespace '{namespace}' is no DNS label: give lower-case letters, digits and dashes")
     manifests = _pinned(files)
-    place = environment_of(files, environment)
-    try:
-        known = environment_files.read(place.parent / place.name)
-    except SourceError as error:
-        raise UsageError(str(error)) from None
-    ground = RenderGround(
-        namespace=namespace,
-        pools=known.pools,
-        weights=SharedWeights() if weights is Weights.SHARED else NodeLocalWeights(),
-        prometheus_url=prometheus or RenderGround().prometheus_url,
-        model_configs=known.model_configs,
-    )
+    ground = _ground(files, environment, namespace, weights, prometheus)
     catalogue = load()
     objects, refused = [], []
     for path, manifest in manifests:
@@ -85,6 +77,30 @@ def render(
     _print(objects, output)
     if refused:
         raise CommandError("\n".join(refused), Exit.REFUSED)
+
+
+def _ground(
+    files: list[Path], environment: str | None, namespace: str, weights: Weights, prometheus: str | None
+) -> "RenderGround":
+    """What the environment and the options say about the cluster."""
+    from sources import environment as environment_files
+    from sources.errors import SourceError
+    from workloads import NodeLocalWeights, RenderGround, SharedWeights
+
+    if not re.fullmatch(NAME_PATTERN, namespace):
+        raise UsageError(f"the namespace '{namespace}' is no DNS label: give lower-case letters, digits and dashes")
+    place = environment_of(files, environment)
+    try:
+        known = environment_files.read(place.parent / place.name)
+    except SourceError as error:
+        raise UsageError(str(error)) from None
+    return RenderGround(
+        namespace=namespace,
+        pools=known.pools,
+        weights=SharedWeights() if weights is Weights.SHARED else NodeLocalWeights(),
+        prometheus_url=prometheus or RenderGround().prometheus_url,
+        model_configs=known.model_configs,
+    )
 
 
 def _pinned(files: list[Path]) -> list[tuple[Path, PinnedManifest]]:
