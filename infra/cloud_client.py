@@ -53,6 +53,14 @@ class Eks(Protocol):
         """Add-ons, their versions and what they go with."""
         ...
 
+    def list_nodegroups(self, **request: object) -> Answer:
+        """Names of the node groups of a cluster."""
+        ...
+
+    def describe_nodegroup(self, **request: object) -> Answer:
+        """A node group."""
+        ...
+
 
 class Ssm(Protocol):
     """Of the SSM client."""

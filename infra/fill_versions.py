@@ -10,28 +10,20 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import boto3  # type: ignore[import-untyped]
-from botocore.config import Config  # type: ignore[import-untyped]
-from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped]
-
-from infra.cloud_client import CloudClosed, CloudUnanswered
+from infra.cloud_client import CloudUnanswered
+from infra.cloud_session import clients
 from infra.open_values import Clients, Fill, contradictions, fills
 from infra.problem import StackRefused
 from infra.stack_file import config_of, filled
 
-_LIMITS = Config(connect_timeout=5, read_timeout=20, retries={"max_attempts": 3, "mode": "standard"})
 
-
-def clients_of(region: str) -> Clients:
-    """Clients with the credentials of the environment; raises `CloudClosed` when there is no such profile."""
-    try:
-        ec2, eks, ssm = (boto3.client(name, region_name=region, config=_LIMITS) for name in ("ec2", "eks", "ssm"))
-    except BotoCoreError as error:
-        raise CloudClosed(f"AWS can't be asked: {error}") from error
+def connected(region: str) -> Clients:
+    """Clients with the credentials of the environment; raises `CloudClosed`."""
+    ec2, eks, ssm = clients(region, "ec2", "eks", "ssm")
     return Clients(ec2, eks, ssm)
 
 
-def main(arguments: Sequence[str] | None = None, *, connect: Callable[[str], Clients] = clients_of) -> int:
+def main(arguments: Sequence[str] | None = None, *, connect: Callable[[str], Clients] = connected) -> int:
     """The command; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m infra.fill_versions", description="Fills in what AWS knows.")
     parser.add_argument("--stack-file", type=Path, required=True, help="Pulumi.<stack>.yaml")
@@ -44,9 +36,9 @@ def main(arguments: Sequence[str] | None = None, *, connect: Callable[[str], Cli
         _complain([f"{asked.stack_file}: {line}" for line in str(error).splitlines()])
         return 2
     try:
-        clients = connect(config.region)
-        found = list(fills(config, clients))
-        wrong = [problem.sentence for problem in contradictions(config, clients.ec2)]
+        cloud = connect(config.region)
+        found = list(fills(config, cloud))
+        wrong = [problem.sentence for problem in contradictions(config, cloud.ec2)]
     except CloudUnanswered as error:
         _complain([str(error)])
         return 1

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 LONGEST_PREFIX = 30
 
 OPEN: Mapping[str, str] = {
-    "ecr-public": "public.ecr.aws",
+    "ecr": "public.ecr.aws",
     "k8s": "registry.k8s.io",
     "quay": "quay.io",
 }
 """Short name -> registry, for those that need no credential (ECR guide, pull through cache)."""
 CLOSED: Mapping[str, str] = {
-    "docker-hub": "registry-1.docker.io",
+    "docker": "registry-1.docker.io",
     "github": "ghcr.io",
     "gitlab": "registry.gitlab.com",
 }

@@ -40,7 +40,7 @@ class Repositories(pulumi.ComponentResource):
         self._untagged = _lifecycle(args.untagged_days)
         self.urls: dict[str, pulumi.Output[str]] = {}
         for repository in sorted(set(args.names)):
-            self.urls[repository] = self._repository(f"{name}-{repository.replace('/', '-')}", repository, args.protect)
+            self.urls[repository] = self._repository(f"{name}-{repository}", repository, args.protect)
         self.prefixes = [cache.prefix(args.environment) for cache in args.caches]
         if args.caches:
             self._caches(name, args)
@@ -55,7 +55,7 @@ class Repositories(pulumi.ComponentResource):
             encryption_configurations=[
                 ecr.RepositoryEncryptionConfigurationArgs(encryption_type="KMS", kms_key=self.key.arn)
             ],
-            force_delete=False,
+            force_delete=not protect,  # a stack that is thrown away takes its images with it
             opts=pulumi.ResourceOptions(parent=self, protect=protect),
         )
         ecr.LifecyclePolicy(f"{name}-pruning", repository=made.name, policy=self._untagged, opts=self._child)

@@ -11,6 +11,7 @@ from fleet.cloud.data import repository_findings
 from fleet.cloud.identity import document_findings, statements_of
 from infra.pull_through import CLOSED, OPEN, OPEN_CACHES, NoPullThrough, PullThrough
 from infra.repositories import Repositories, RepositoriesArgs
+from infra.stack_checks import LONGEST_ENVIRONMENT
 from tests.infra.recording import Recording, record
 
 SECRET = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:ecr-pullthroughcache/docker-AbCdEf"
@@ -81,7 +82,7 @@ def test_without_caches_there_is_no_role():
 
 
 def test_a_registry_with_a_credential_passes_it_on():
-    recording = recorded(caches=(PullThrough("docker-hub", SECRET),))
+    recording = recorded(caches=(PullThrough("docker", SECRET),))
     assert recording.one("PullThroughCacheRule").inputs["credentialArn"] == SECRET
 
 
@@ -98,7 +99,7 @@ def test_a_credential_is_given_exactly_where_the_registry_needs_one(upstream, ha
 @pytest.mark.parametrize(
     ("upstream", "secret", "words"),
     [
-        ("nvcr", None, "'nvcr' can't be cached; ECR caches ecr-public"),
+        ("nvcr", None, "'nvcr' can't be cached; ECR caches ecr, k8s"),
         ("github", None, "the cache of ghcr.io needs the ARN of a secret"),
         ("github", "arn:aws:secretsmanager:eu-central-1:111122223333:secret:mine", "names no secret that begins with"),
         ("k8s", SECRET, "the cache of registry.k8s.io takes no secret"),
@@ -107,6 +108,21 @@ def test_a_credential_is_given_exactly_where_the_registry_needs_one(upstream, ha
 def test_a_cache_that_ecr_would_refuse_is_told_why(upstream, secret, words):
     with pytest.raises(NoPullThrough, match=words.replace("(", r"\(")):
         PullThrough(upstream, secret)
+
+
+def test_the_prefix_of_every_cache_is_short_enough_for_the_longest_environment():
+    secrets = dict.fromkeys(CLOSED, SECRET)
+    for name in (*OPEN, *CLOSED):
+        assert PullThrough(name, secrets.get(name)).prefix("e" * LONGEST_ENVIRONMENT)
+
+
+@pytest.mark.parametrize("protect", [True, False])
+def test_only_a_stack_that_is_thrown_away_takes_its_images_with_it(protect):
+    assert {made.inputs["forceDelete"] for made in recorded(protect=protect).of("Repository")} == {not protect}
+
+
+def test_names_that_differ_by_a_slash_are_two_repositories():
+    assert len(recorded(names=("a/b", "a-b"), caches=()).of("Repository")) == 2
 
 
 def test_a_prefix_that_is_too_long_is_refused_with_its_length():
