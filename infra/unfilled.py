@@ -36,29 +36,27 @@ def _placeholders(config: StackConfig) -> Iterator[tuple[str, str]]:
         if email.endswith(NOBODY):
             yield f"budget.emails[{index}]", "give mail addresses that somebody reads"
     for pool in config.pools:
-        block = "reservation and last day: aws ec2 describe-capacity-reservations"
         if pool.reservation_id and _ONLY_ZEROS.match(pool.reservation_id):
-            yield f"pools.{pool.name}.reservation_id", block
+            yield f"pools.{pool.name}.reservation_id", "give the id that 'aws ec2 describe-capacity-reservations' lists"
         if pool.ends_on == UNFILLED_DAY:
-            yield f"pools.{pool.name}.ends_on", block
+            yield f"pools.{pool.name}.ends_on", _asks_aws(config)
 
 
 def _releases(config: StackConfig) -> Iterator[tuple[str, str]]:
-    path = f"/aws/service/eks/optimized-ami/{config.cluster.kubernetes}/amazon-linux-2023/x86_64"
-    command = "AMI releases: aws ssm get-parameter --name"
     if not config.system_nodes.release:
-        yield "system_nodes.release", f"{command} {path}/standard/recommended/release_version"
+        yield "system_nodes.release", _asks_aws(config)
     for pool in config.pools:
-        if pool.image.release:
-            continue
-        own = f"{path}/nvidia/recommended/release_version"
-        if pool.image.family == "bottlerocket":
-            own = f"/aws/service/bottlerocket/aws-k8s-{config.cluster.kubernetes}-nvidia/x86_64/latest/image_version"
-        yield f"pools.{pool.name}.image.release", f"{command} {own}"
+        if not pool.image.release:
+            yield f"pools.{pool.name}.image.release", _asks_aws(config)
 
 
 def _add_ons(config: StackConfig) -> Iterator[tuple[str, str]]:
-    command = "add-on versions: aws eks describe-addon-versions --kubernetes-version"
     for name in add_ons_of(config):
         if add_on_version(name, config.versions) is None:
-            yield f"versions.addons.{name}", f"{command} {config.cluster.kubernetes} --addon-name NAME"
+            yield f"versions.addons.{name}", _asks_aws(config)
+
+
+def _asks_aws(config: StackConfig) -> str:
+    file = f"Pulumi.{config.environment}.yaml"
+    command = f"python -m infra.fill_versions --stack-file {file} --write"
+    return f"AWS knows releases, versions and last days: run '{command}'"

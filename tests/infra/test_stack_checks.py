@@ -215,7 +215,7 @@ def test_everything_that_is_not_filled_in_is_one_message():
     for key in ("cluster.admins[0]", "system_nodes.release", "versions.addons.vpc-cni", "versions.addons.coredns"):
         assert key in told
     assert "aws-fsx-csi-driver" not in told  # no Lustre, no driver
-    assert "describe-addon-versions --kubernetes-version 1.34" in told
+    assert "python -m infra.fill_versions --stack-file Pulumi.prod.yaml --write" in told
 
 
 @pytest.mark.parametrize("environment", ["dev", "staging", "prod"])
