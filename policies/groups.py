@@ -84,8 +84,9 @@ class Group:
 
     @property
     def has_efa(self) -> bool:
-        """Whether its nodes get EFA interfaces."""
-        return any(item.type in EFA_TYPES for item in self.interfaces)
+        """Whether its nodes get EFA interfaces, on an instance that has EFA."""
+        wants = any(item.type in EFA_TYPES for item in self.interfaces)
+        return wants and self.shape is not None and self.shape.supports_efa
 
     @property
     def reservation_id(self) -> str | None:

@@ -62,10 +62,15 @@ def _world(seen: Seen) -> Iterator[Finding]:
 
 def _efa_self(seen: Seen) -> Iterator[Finding]:
     """Of the groups of a template with EFA, those that open all traffic to themselves in one direction at least."""
-    if not any(item.type != "interface" for item in interfaces_of(seen.props)):
+    if not _has_efa(seen):
         return
     for group in _efa_groups(seen):
         yield from network.efa_self_findings(group.name, openings_of(group))
+
+
+def _has_efa(template: Seen) -> bool:
+    users = template.stack.pointing_at(template, NODE_GROUP, "launchTemplate")
+    return any(Group(user).has_efa for user in users)
 
 
 def _efa_groups(template: Seen) -> tuple[Seen, ...]:
@@ -78,12 +83,11 @@ def _opens_to_itself(group: Seen) -> bool:
 
 
 def _efa_group(seen: Seen) -> Iterator[Finding]:
-    asked = interfaces_of(seen.props)
-    if all(item.type == "interface" for item in asked):
+    if not _has_efa(seen):
         return
     groups = _efa_groups(seen)
     if not groups:  # no id is needed to see it
-        bare = [GuardedInterface(item, frozenset()) for item in asked]
+        bare = [GuardedInterface(item, frozenset()) for item in interfaces_of(seen.props)]
         yield from node_access.efa_group_findings((), bare)
         return
     ids = [text(group.props, "id") or "" for group in groups]

@@ -23,6 +23,10 @@ START_SECONDS = 60
 _OPTIONS = [("grpc.max_receive_message_length", -1), ("grpc.max_send_message_length", -1)]
 
 
+class PackFailed(Exception):
+    """The pack ended before it served, with what it said."""
+
+
 @dataclass(frozen=True)
 class Said:
     """What one policy says about one resource."""
@@ -65,9 +69,9 @@ class PackServer:
         found = resources.resources if isinstance(resources, Recording) else tuple(resources)
         return [*self.review_each(found), *self.review_stack(found)]
 
-    def review_each(self, resources: Sequence[Recorded]) -> list[Said]:
-        """What it says about the inputs of each resource."""
-        providers = {item.urn: item for item in resources}
+    def review_each(self, resources: Sequence[Recorded], *, among: Sequence[Recorded] = ()) -> list[Said]:
+        """What it says about the inputs of each resource; ``among`` has their providers."""
+        providers = {item.urn: item for item in (*among, *resources)}
         said: list[Said] = []
         for item in resources:
             request = analyzer_pb2.AnalyzeRequest(
@@ -109,24 +113,33 @@ def stack_resources(resources: Sequence[Recorded]) -> list[analyzer_pb2.Analyzer
 
 @contextmanager
 def pack_server(
-    environment: str, *, stack_config: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+    environment: str,
+    *,
+    pack: Path = PACK,
+    stack_config: Mapping[str, Any] | None = None,
+    data: Sequence[str] = (),
 ) -> Iterator[PackServer]:
-    """Start the pack for an environment; it ends with the block."""
+    """Start the pack for a stack; it ends with the block.
+
+    Raises:
+        PackFailed: it ended before it served.
+    """
+    config = {"enginehouse:stack": json.dumps(stack_config)} if stack_config else {}
     settings = {
         "PULUMI_STACK": environment, "PULUMI_PROJECT": "enginehouse", "PULUMI_DRY_RUN": "false",
-        "PULUMI_CONFIG": json.dumps({"enginehouse:stack": json.dumps(stack_config)} if stack_config else {}),
+        "PULUMI_CONFIG": json.dumps({**config, "enginehouse:data": json.dumps(data)}),
     }  # fmt: skip
-    command = [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", str(PACK)]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env={**os.environ, **settings, **(env or {})}, stdout=subprocess.PIPE, text=True
-    )
+    command = [sys.executable, "-u", "-m", "pulumi.policy", "127.0.0.1:1", str(pack)]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    process = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings}, text=True, **streams)
     stop = Timer(START_SECONDS, process.kill)
     stop.start()
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
         stop.cancel()
-        assert line.strip().isdigit(), f"the pack gave no port but {line!r}"
+        if not line.strip().isdigit():
+            raise PackFailed(line + process.stdout.read())
         with grpc.insecure_channel(f"127.0.0.1:{line.strip()}", options=_OPTIONS) as channel:
             server = PackServer(analyzer_pb2_grpc.AnalyzerStub(channel), process.pid)
             server.configure()
