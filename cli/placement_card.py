@@ -9,6 +9,7 @@ from cli.table import paragraph, table
 from cli.violations import show_violations
 from fleet.placement import Candidate, Choice, Rejection
 from fleet.placement.estimate import Estimate
+from fleet.placement.pair import PairEstimate
 
 MILLISECONDS = 1000.0
 
@@ -34,7 +35,7 @@ def show_choice(name: str, choice: Choice) -> None:
 def _show_chosen(name: str, choice: Choice) -> None:
     if choice.chosen:
         table([_row(name, choice.chosen)])
-        if choice.chosen.plan is not None:
+        if choice.chosen.split is not None:
             table(_score_rows(choice.chosen), title=f"scores: {choice.chosen.total:.2f} of 1")
     elif choice.pinned:
         table([{"manifest": name, "engine": "hosted", "version": None, "why": "the manifest names it"}])
@@ -48,12 +49,10 @@ def _rejected(choice: Choice) -> str:
 
 def _row(name: str, chosen: Candidate) -> dict[str, object]:
     row: dict[str, object] = {"manifest": name, "engine": chosen.engine, "version": chosen.version}
-    if chosen.plan is not None:
+    if chosen.split is not None:
         nodes = f"{chosen.nodes} x " if chosen.nodes and chosen.nodes > 1 else ""
-        row |= {
-            "on": f"{nodes}{chosen.instance_type}",
-            "plan": f"{chosen.plan} on {chosen.plan.gpus} {_gpus(chosen.plan.gpus)}",
-        }
+        gpus = "" if chosen.plan is None else f" on {chosen.plan.gpus} {_gpus(chosen.plan.gpus)}"
+        row |= {"on": f"{nodes}{chosen.instance_type}", "plan": f"{chosen.split}{gpus}"}
         row |= {"weights": chosen.quantization} if chosen.quantization else {}
         row |= {"pool": chosen.pool} if chosen.pool else {}
         row |= _expected(chosen)
@@ -71,15 +70,19 @@ def _expected(chosen: Candidate) -> dict[str, object]:
     }
 
 
-def _cost(estimate: Estimate) -> str:
+def _cost(estimate: Estimate | PairEstimate) -> str:
     """Of all replicas; what it is a part of, and that its price is an estimate, stand with it."""
     if estimate.price is None or estimate.usd_per_hour is None:
         return "unknown"
     replicas = "1 replica" if estimate.replicas == 1 else f"{estimate.replicas} replicas"
-    nodes = estimate.gpu_share
-    part = "" if nodes >= 1 else f", {'' if estimate.replicas == 1 else 'each '}{nodes:.3g} of a node"
+    part = "" if isinstance(estimate, PairEstimate) else _part(estimate)
     guess = ", estimated price" if estimate.price.is_estimate else ""
     return f"${estimate.usd_per_hour:,.2f}/h ({replicas}{part}{guess})"
+
+
+def _part(estimate: Estimate) -> str:
+    nodes = estimate.gpu_share
+    return "" if nodes >= 1 else f", {'' if estimate.replicas == 1 else 'each '}{nodes:.3g} of a node"
 
 
 def _score_rows(chosen: Candidate) -> list[dict[str, object]]:

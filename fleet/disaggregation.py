@@ -31,7 +31,7 @@ class Disaggregation:
     """Of both sides, in the ratio of their work."""
 
 
-def disaggregation(serving: Serving, wish: PlanWish, uplink: Uplink | None) -> Disaggregation:
+def disaggregation(serving: Serving, wish: PlanWish, uplink: Uplink | Missing) -> Disaggregation:
     """Pools for prefill and decode, both of the same plan, with their ratio; or why not."""
     refusal = _refusal(wish)
     if refusal is not None:

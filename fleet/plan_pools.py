@@ -57,9 +57,7 @@ def disaggregation_document(
 ) -> Document:
     """The key ``disaggregation``: whether pools are proposed, what they would do, and the same GPUs colocated."""
     asked = _Asked(serving_of(model, plan, gpu, wish), gpu, wish, speed)
-    shape = instance_for(plan, gpu, wish)
-    uplink = None if shape is None else Uplink.of(shape, slices_per_gpu(gpu, wish))
-    found = disaggregation(asked.serving, wish, uplink)
+    found = disaggregation(asked.serving, wish, _uplink(asked))
     pools, replicas = found.pools, found.replicas
     is_proposed = pools is not None and replicas is not None
     return {
@@ -74,6 +72,14 @@ def disaggregation_document(
     }
 
 
+def _uplink(asked: _Asked) -> Uplink | Missing:
+    shape, gpu = instance_for(asked.plan, asked.gpu, asked.wish), asked.gpu
+    if shape is not None:
+        return Uplink.of(shape, slices_per_gpu(gpu, asked.wish))
+    message = f"how long the cache takes from pool to pool is not known: no instance type with {gpu.name} is known"
+    return Missing("latency", "network_gigabits_per_second", message)
+
+
 def _transfer_bytes(serving: Serving) -> int | None:
     found = prompt_cache_bytes(serving.model, serving.kv_dtype, serving.input_tokens)
     return None if isinstance(found, Missing) else found
@@ -82,10 +88,7 @@ def _transfer_bytes(serving: Serving) -> int | None:
 def _pools(asked: _Asked, pools: SeparatePools, replicas: Replicas) -> Document:
     count = replicas.prefill + replicas.decode
     in_flight = count * asked.wish.concurrency
-    found, throughput, first = pools.in_flight(in_flight, replicas), pools.throughput(replicas), None
-    if found.first_token is not None:
-        parts = found.first_token
-        first = {"prompt": parts.prompt, "waiting": parts.waiting, "transfer": parts.transfer, "step": parts.step}
+    found, throughput = pools.in_flight(in_flight, replicas), pools.throughput(replicas)
     return {
         "gpus": count * asked.plan.gpus,
         "requests_in_flight": in_flight,
@@ -93,7 +96,7 @@ def _pools(asked: _Asked, pools: SeparatePools, replicas: Replicas) -> Document:
         "prefill_utilisation": found.prefill_utilisation,
         "requests_in_flight_of_decode_replica": found.concurrency,
         "latency": latency_document(found.latency),
-        "first_token_seconds": first,
+        "first_token_seconds": found.first_token,
         "throughput_tokens_per_second": _throughput(throughput, count * asked.plan.gpus),
         "cost": _cost(asked, replicas, throughput.total),
     }

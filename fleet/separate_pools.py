@@ -38,8 +38,8 @@ class Side:
     """One replica of a pool."""
 
     serving: Serving
-    uplink: Uplink | None = None
-    """``None`` = the network of its instance is not known."""
+    uplink: Uplink | Missing
+    """What a GPU has of the network, or why that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +134,14 @@ class SeparatePools:
             links = replicas.prefill * self.transfer.sent_per_second, replicas.decode * self.transfer.taken_per_second
             sides.append((min(links), Limit.TRANSFER))
         return min(sides, key=lambda side: side[0])
+
+    @cached_property
+    def most_of_each(self) -> tuple[float, float]:
+        """Requests a second that one prefill and one decode replica can take, with what goes between them."""
+        prefill, decode, link = self.prompts_per_second, self.answers_per_second, self.transfer
+        if isinstance(link, Missing):
+            return prefill, decode
+        return min(prefill, link.sent_per_second), min(decode, link.taken_per_second)
 
     def throughput(self, replicas: Replicas) -> PairThroughput:
         """At saturation: the smaller of what the sides make."""
@@ -263,8 +271,9 @@ def waiting_seconds(service_seconds: float, utilisation: float) -> float:
 
 
 def _transfer(prefill: Side, decode: Side) -> Transfer | Missing:
-    if prefill.uplink is None or decode.uplink is None:
-        name = (prefill if prefill.uplink is None else decode).serving.gpu.name
-        message = f"how long the cache takes from pool to pool is not known: no network rate of an instance with {name}"
-        return Missing("latency", "network_gigabits_per_second", message)
-    return transfer_of(prefill.serving, decode.serving, prefill.uplink, decode.uplink)
+    sender, taker = prefill.uplink, decode.uplink
+    if isinstance(sender, Missing):
+        return sender
+    if isinstance(taker, Missing):
+        return taker
+    return transfer_of(prefill.serving, decode.serving, sender, taker)

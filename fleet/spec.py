@@ -222,7 +222,7 @@ class Schedule(Value):
 
 
 class Scaling(Value):
-    """How many replicas; ``idle: never`` keeps the minimum when nobody asks."""
+    """How many replicas, of each side where prefill is separate; ``idle: never`` keeps the minimum when nobody asks."""
 
     min: Annotated[int, Field(ge=0)] = 1
     max: Positive = 1

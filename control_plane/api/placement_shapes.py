@@ -50,10 +50,10 @@ class EstimateShape(Value):
     """Seconds per output token; ``null`` = no basis, here and below."""
     ttft: IntervalShape | None
     tokens_per_second: IntervalShape | None
-    """Output tokens of one replica at saturation."""
+    """Output tokens of one replica at saturation; of separate prefill and decode, of all replicas."""
     basis: Literal["fitted", "extrapolated", "none"]
     concurrency: int
-    """Requests in flight on one replica."""
+    """Requests in flight on one replica; on one decode replica where prefill is separate."""
     replicas: int
     usd_per_hour: float | None
     """Of all replicas."""
@@ -87,6 +87,45 @@ class ScoreShape(Value):
     reason: str
 
 
+class SideShape(Value):
+    """One side of separate prefill and decode."""
+
+    instance_type: str
+    pool: str | None
+    sharing: str
+    purchase: str
+    plan: PlanShape
+    replicas: int
+    """That the wished rate and latency need of this side."""
+    tokens_per_second: IntervalShape | None
+    """Output tokens that all replicas of this side would allow."""
+    usd_per_hour: float | None
+    """Of all replicas of this side."""
+    priced_on: str | None
+
+
+class FirstTokenShape(Value):
+    """What the time to the first token is made of, in seconds; the likely value of each."""
+
+    prompt: float
+    waiting: float
+    transfer: float
+    step: float
+
+
+class PoolsShape(Value):
+    """Separate prefill and decode."""
+
+    prefill: SideShape
+    decode: SideShape
+    limited_by: Literal["prefill", "decode", "transfer"] | None
+    """What allows no more tokens; ``null`` = no speed is known, here and below."""
+    prefill_utilisation: float | None
+    first_token_seconds: FirstTokenShape | None
+    reasons: tuple[str, ...]
+    """What of the speed was not measured, or is not known."""
+
+
 class CandidateShape(Value):
     """The candidate that was taken."""
 
@@ -96,11 +135,14 @@ class CandidateShape(Value):
     quantization: str | None
     """``null`` = as the checkpoint is stored."""
     instance_type: str | None
-    """``null`` = open: nothing is known of the model, and the manifest names none."""
+    """``null`` = open: nothing is known of the model, and the manifest names none. Or prefill and decode are separate:
+    ``pools`` has it of each side, as all down to ``plan``."""
     pool: str | None
-    sharing: str
-    purchase: str
+    sharing: str | None
+    purchase: str | None
     plan: PlanShape | None
+    pools: PoolsShape | None
+    """``null`` = prefill and decode are not separate."""
     estimate: EstimateShape | None
     build: BuildShape | None
     """``null`` = the engine starts from the checkpoint as it is."""

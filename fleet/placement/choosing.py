@@ -8,7 +8,9 @@ from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest, missing_pins
 from fleet.placement.decision import Candidate, Choice, Rejection, Score
 from fleet.placement.engine_walk import Accepted, accepted_version, engines_of, mandatory, review_draft, sentence
-from fleet.placement.hardware_search import Found, Option, search_hardware
+from fleet.placement.hardware_search import search_hardware
+from fleet.placement.option import Found, Option
+from fleet.placement.pair import PairOption
 from fleet.placement.pinning import completed, pinned
 from fleet.placement.scoring import Scoring, cheapest_of, engine_scores, operations
 from fleet.placement.suitability import engine_build, hosted_instead, suitability
@@ -26,7 +28,7 @@ class Contender:
     candidate: Candidate
     draft: Spec
     violations: tuple[Violation, ...]
-    option: Option | None = None
+    option: Option | PairOption | None = None
 
     @property
     def spec(self) -> Spec:
@@ -163,7 +165,9 @@ def _contenders(
             parts = scored.get(id(option.estimate))
             if parts is None:
                 parts = scored[id(option.estimate)] = (*known, *scoring.of(option))
-            candidate = _with_option(base, option, parts)
+            candidate = (
+                _with_option(base, option, parts) if isinstance(option, Option) else _with_pair(base, option, parts)
+            )
             found.append(Contender(candidate, item.spec, item.violations, option))
     return sorted(found, key=lambda contender: _rank(contender.candidate))
 
@@ -191,6 +195,23 @@ def _with_option(base: Candidate, option: Option, scores: tuple[Score, ...]) -> 
     )
 
 
+def _with_pair(base: Candidate, option: PairOption, scores: tuple[Score, ...]) -> Candidate:
+    found = option.estimate
+    return replace(
+        base,
+        instance_type=found.instance_type,
+        quantization=option.model.quantization,
+        model_id=option.model.id,
+        nodes=option.nodes,
+        sharing=found.joined(lambda side: side.place.sharing.value),
+        purchase=found.joined(lambda side: side.place.purchase),
+        pool=found.pool,
+        estimate=found,
+        origin=option.model.origin,
+        scores=scores,
+    )
+
+
 def _first_acceptable(
     manifest: Manifest,
     contenders: Sequence[Contender],
@@ -203,7 +224,7 @@ def _first_acceptable(
     for contender in contenders:
         candidate, violations = contender.candidate, contender.violations
         spec = contender.spec
-        if candidate.plan is not None:
+        if contender.option is not None:
             violations = review_draft(manifest.metadata, spec, facts, catalogue, source_digest)
         missing = missing_pins(spec)
         refusing = [item for item in mandatory(violations) if item.pointer not in missing]
@@ -217,7 +238,7 @@ def _first_acceptable(
                 reason.rule,
                 reason.message,
                 candidate.instance_type,
-                str(candidate.plan) if candidate.plan else None,
+                candidate.split,
                 candidate.model_id,
                 dict(reason.evidence),
                 candidate.pool,
@@ -238,7 +259,7 @@ def _too_wide(candidate: Candidate) -> Reason | None:
 
 def _rank(candidate: Candidate) -> tuple[bool | float | str, ...]:
     """Best first: the wished model, final versions, known speed and price, then score, residuals, GPUs and names."""
-    gpus, found = candidate.plan.gpus if candidate.plan else 0, candidate.estimate
+    gpus, found = candidate.gpus, candidate.estimate
     of_unknown_speed = found is not None and found.latency.basis == "none"
     is_unpriced = found is not None and found.price is None
     unknown = (candidate.origin, candidate.is_prerelease, of_unknown_speed, is_unpriced)

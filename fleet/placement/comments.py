@@ -19,7 +19,7 @@ def decision_lines(choice: Choice) -> tuple[str, ...]:
 
 
 def _taken(chosen: Candidate, considered: int) -> Iterator[str]:
-    where = "" if chosen.plan is None else f" on {chosen.instance_type} as {chosen.plan}"
+    where = "" if chosen.split is None else f" on {chosen.instance_type} as {chosen.split}"
     among = f", best of {considered} candidates" if considered > 1 else ""
     yield f"{chosen.engine} {chosen.version}{where}: score {chosen.total:.2f}{among}"
     for score in chosen.scores:

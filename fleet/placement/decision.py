@@ -8,6 +8,7 @@ from fleet.manifest import PinnedManifest
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.estimate import Estimate
 from fleet.placement.ground import Origin
+from fleet.placement.pair import PairEstimate
 from fleet.plan_wish import Reason
 from fleet.spec import EngineName
 from fleet.versions import is_final, parse_version
@@ -48,20 +49,23 @@ class Candidate:
     engine: EngineName
     version: str
     instance_type: str | None
-    """``None`` while the manifest leaves the hardware open and nothing is known about its model."""
+    """``None`` while the manifest leaves the hardware open and nothing is known about its model.
+
+    Of separate prefill and decode, here and below, that of both sides in one text."""
     quantization: str | None
     preference: Preference
     residuals: int
     """Advisory violations that stay: fewer is better between equal scores."""
     model_id: str = ""
     plan: ParallelPlan | None = None
+    """``None`` also where prefill and decode each have their own, see the estimate."""
     nodes: int | None = None
     sharing: str = "exclusive"
     purchase: str = "on-demand"
     pool: str | None = None
     replica_bytes: int | None = None
     """What a replica takes of a shared GPU: weights, activations, overhead and the cache that it needs."""
-    estimate: Estimate | None = None
+    estimate: Estimate | PairEstimate | None = None
     """Latency, throughput, replicas and cost; ``None`` where the model is not known."""
     build: EngineBuild | None = None
     origin: Origin = Origin.ASKED
@@ -76,6 +80,24 @@ class Candidate:
             weights += score.weight
             weighted += score.weight * score.value
         object.__setattr__(self, "total", weighted / weights if weights else self.preference.score)
+
+    @property
+    def pair(self) -> PairEstimate | None:
+        """Both sides, where prefill and decode are separate."""
+        return self.estimate if isinstance(self.estimate, PairEstimate) else None
+
+    @property
+    def split(self) -> str | None:
+        """The plan, or those of both sides; ``None`` where the model is not known."""
+        if self.pair is not None:
+            return self.pair.split
+        return None if self.plan is None else str(self.plan)
+
+    @property
+    def gpus(self) -> int:
+        """Of one replica, or of one of each side; 0 where the model is not known."""
+        sides = () if self.pair is None else self.pair.sides
+        return self.plan.gpus if self.plan else sum(side.plan.gpus for _, side in sides)
 
     @property
     def is_prerelease(self) -> bool:

@@ -1,10 +1,13 @@
 """A choice as a document: the same keys for `enginehouse pin -o json` and for ``POST /v1/placements``."""
 
+from dataclasses import asdict
 from typing import Any
 
 from fleet.latency_interval import Interval
+from fleet.parallel_plan import ParallelPlan
 from fleet.placement.decision import Candidate, Choice, EngineBuild, Rejection, Score
 from fleet.placement.estimate import Estimate
+from fleet.placement.pair import PairEstimate, PairSide
 
 Document = dict[str, Any]
 
@@ -32,11 +35,8 @@ def candidate_document(candidate: Candidate) -> Document:
         "version": candidate.version,
         "model_id": candidate.model_id,
         "quantization": candidate.quantization,
-        "instance_type": candidate.instance_type,
-        "pool": candidate.pool,
-        "sharing": candidate.sharing,
-        "purchase": candidate.purchase,
-        "plan": _plan(candidate),
+        **_where(candidate),
+        "pools": None if candidate.pair is None else _pools(candidate.pair),
         "estimate": None if candidate.estimate is None else _estimate(candidate.estimate),
         "build": None if candidate.build is None else _build(candidate.build),
         "preference": candidate.preference.score,
@@ -62,10 +62,21 @@ def rejection_document(item: Rejection) -> Document:
     }
 
 
-def _plan(candidate: Candidate) -> Document | None:
+def _where(candidate: Candidate) -> Document:
+    """Where its replicas stand and how they are split; null where each side says it."""
     plan = candidate.plan
-    if plan is None:
-        return None
+    if candidate.pair is not None:
+        return dict.fromkeys(("instance_type", "pool", "sharing", "purchase", "plan"))
+    return {
+        "instance_type": candidate.instance_type,
+        "pool": candidate.pool,
+        "sharing": candidate.sharing,
+        "purchase": candidate.purchase,
+        "plan": None if plan is None else _plan(plan, candidate.nodes),
+    }
+
+
+def _plan(plan: ParallelPlan, nodes: int | None) -> Document:
     return {
         "tp": plan.tensor,
         "pp": plan.pipeline,
@@ -73,11 +84,11 @@ def _plan(candidate: Candidate) -> Document | None:
         "ep": plan.expert or 1,
         "cp": plan.context,
         "gpus": plan.gpus,
-        "nodes": candidate.nodes,
+        "nodes": nodes,
     }
 
 
-def _estimate(estimate: Estimate) -> Document:
+def _estimate(estimate: Estimate | PairEstimate) -> Document:
     latency, price = estimate.latency, estimate.price
     return {
         "tpot": _interval(latency.tpot),
@@ -88,6 +99,34 @@ def _estimate(estimate: Estimate) -> Document:
         "replicas": estimate.replicas,
         "usd_per_hour": estimate.usd_per_hour,
         "priced_on": None if price is None else price.as_of,
+    }
+
+
+def _pools(found: PairEstimate) -> Document:
+    load, throughput = found.at_load, found.throughput
+    first = None if load is None else load.first_token
+    return {
+        "prefill": _side(found.prefill, None if throughput is None else throughput.prefill),
+        "decode": _side(found.decode, None if throughput is None else throughput.decode),
+        "limited_by": None if throughput is None else throughput.limited_by.value,
+        "prefill_utilisation": None if load is None else load.prefill_utilisation,
+        "first_token_seconds": None if first is None else asdict(first),
+        "reasons": list(found.latency.reasons),
+    }
+
+
+def _side(side: PairSide, tokens_per_second: Interval | None) -> Document:
+    place = side.place
+    return {
+        "instance_type": place.instance.name,
+        "pool": None if place.pool is None else place.pool.name,
+        "sharing": place.sharing.value,
+        "purchase": place.purchase,
+        "plan": _plan(side.plan, side.nodes),
+        "replicas": side.replicas,
+        "tokens_per_second": _interval(tokens_per_second),
+        "usd_per_hour": side.usd_per_hour,
+        "priced_on": None if side.price is None else side.price.as_of,
     }
 
 

@@ -78,7 +78,7 @@ def at_load(serving: Serving, objectives: Objectives | None, scaling: Scaling) -
     rate = saturation_of(speed).total
     replicas = _replicas(wished, serving.output_tokens, rate, scaling)
     settled = _settled(speed, wished, replicas)
-    if _is_late(settled[1], wished) and replicas < scaling.max:
+    if is_late(settled[1], wished) and replicas < scaling.max:
         replicas, settled = _enough(speed, wished, replicas, scaling.max)
     return AtLoad(settled[1], settled[0], rate, replicas)
 
@@ -86,20 +86,20 @@ def at_load(serving: Serving, objectives: Objectives | None, scaling: Scaling) -
 def _enough(speed: Speed, wished: Objectives, least: int, most: int) -> tuple[int, tuple[int, Latency]]:
     """The fewest replicas with which the wished latency is met, where more of them help; else the least."""
     found = _settled(speed, wished, most)
-    if _is_late(found[1], wished):
+    if is_late(found[1], wished):
         return least, _settled(speed, wished, least)
     low, high = least, most
     while high - low > 1:
         middle = (low + high) // 2
         settled = _settled(speed, wished, middle)
-        if _is_late(settled[1], wished):
+        if is_late(settled[1], wished):
             low = middle
         else:
             high, found = middle, settled
     return high, found
 
 
-def _is_late(latency: Latency, wished: Objectives) -> bool:
+def is_late(latency: Latency, wished: Objectives) -> bool:
     """Whether even the favourable end misses an objective."""
     pairs = ((latency.tpot, wished.tpot_p95_seconds), (latency.ttft, wished.ttft_p95_seconds))
     return any(found is not None and limit is not None and found.low > limit for found, limit in pairs)
@@ -122,15 +122,7 @@ def unmet(
         return
     if is_open:
         yield from _unjudged(found, objectives, generates=generates)
-    for name, wished, interval in (
-        ("tpot", objectives.tpot_p95_seconds, found.latency.tpot),
-        ("ttft", objectives.ttft_p95_seconds, found.latency.ttft),
-    ):
-        if wished is not None and interval is not None and interval.low > wished:
-            message = (
-                f"{name} is at least {interval.low:.3g} s at {found.concurrency} in flight; {wished:g} s are wished"
-            )
-            yield Reason(f"objective-{name}", message, {"low_seconds": interval.low, "wished_seconds": wished})
+    yield from latency_missed(found.latency, objectives, f"at {found.concurrency} in flight")
     if found.replicas > scaling.max:
         rate = found.tokens_per_second.mid if found.tokens_per_second else 0.0
         message = (
@@ -139,11 +131,25 @@ def unmet(
         message += f"{scaling.max}"
         evidence = {"replicas": found.replicas, "max": scaling.max, "tokens_per_second_of_replica": rate}
         yield Reason("objective-rate", message, evidence)
-    cost, most = found.usd_per_hour, objectives.max_cost_per_hour
-    if cost is not None and most is not None and cost > most and found.price is not None:
-        message = (
-            f"${cost:,.2f} an hour for {found.replicas} replicas (priced {found.price.as_of}); ${most:,.2f} are allowed"
-        )
+    yield from cost_missed(found.usd_per_hour, found.price, objectives, f"{found.replicas} replicas")
+
+
+def latency_missed(latency: Latency, objectives: Objectives, where: str) -> Iterator[Reason]:
+    """Of time per token and time to the first one, what even the favourable end misses."""
+    for name, wished, interval in (
+        ("tpot", objectives.tpot_p95_seconds, latency.tpot),
+        ("ttft", objectives.ttft_p95_seconds, latency.ttft),
+    ):
+        if wished is not None and interval is not None and interval.low > wished:
+            message = f"{name} is at least {interval.low:.3g} s {where}; {wished:g} s are wished"
+            yield Reason(f"objective-{name}", message, {"low_seconds": interval.low, "wished_seconds": wished})
+
+
+def cost_missed(cost: float | None, price: Price | None, objectives: Objectives, replicas: str) -> Iterator[Reason]:
+    """A cost that is known and above the objective."""
+    most = objectives.max_cost_per_hour
+    if cost is not None and most is not None and cost > most and price is not None:
+        message = f"${cost:,.2f} an hour for {replicas} (priced {price.as_of}); ${most:,.2f} are allowed"
         yield Reason("objective-cost", message, {"usd_per_hour": cost, "max_cost_per_hour": most})
 
 

@@ -11,6 +11,8 @@ from fleet.placement.decision import Candidate, Rejection
 from fleet.plan_wish import Reason
 from fleet.pool_match import Deployment, PlacementOption, Served
 
+SEPARATE = "the fleet plan places one kind of replica of a deployment; 'enginehouse pin' judges separate pools"
+
 
 def deployment_of(manifest: AnyManifest, facts: Facts, catalogue: EngineCatalogue) -> Deployment:
     """A manifest with every placement of the engine and model that placement takes; a pinned one keeps its own."""
@@ -20,7 +22,8 @@ def deployment_of(manifest: AnyManifest, facts: Facts, catalogue: EngineCatalogu
     if chosen is None or chosen.plan is None:
         reasons = tuple(_first_of_each_engine(choice.rejections))
         if chosen is not None:
-            reasons = tuple(Reason("unknown", note) for note in choice.notes)
+            notes = (SEPARATE,) if chosen.pair is not None else choice.notes
+            reasons = tuple(Reason("unknown", note) for note in notes)
         return Deployment(manifest.name, (), needs_isolation, reasons=reasons)
     same = (item for item in choice.ranked if _is_same(item, chosen))
     options = tuple(option for item in same if (option := _option(item)) is not None)

@@ -79,13 +79,22 @@ class Place:
         gpu = self.gpu
         if self.mig_profile is None:
             return gpu
-        part = 1 / profile_of(gpu, self.mig_profile).per_gpu
+        part = 1 / self.slices_per_gpu
         return _part_of(gpu, f"{gpu.name} {self.mig_profile}", part, gpu.memory_mib)
+
+    @property
+    def slices_per_gpu(self) -> int:
+        """How many of the pool's slices a GPU has; 1 without slices."""
+        return 1 if self.mig_profile is None else profile_of(self.gpu, self.mig_profile).per_gpu
+
+    @property
+    def bought(self) -> str:
+        """The instance and how it is bought."""
+        return f"{self.instance.name} ({self.purchase})"
 
     def node_part(self, gpus: int) -> float:
         """Of a node that so many GPUs or slices are; above 1 = of several nodes."""
-        slices = 1 if self.mig_profile is None else profile_of(self.gpu, self.mig_profile).per_gpu
-        return gpus / slices / self.instance.gpus
+        return gpus / self.slices_per_gpu / self.instance.gpus
 
 
 def _part_of(gpu: GpuModel, name: str, part: float, memory_mib: int | None) -> GpuModel:

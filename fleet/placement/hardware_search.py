@@ -1,16 +1,17 @@
 """Looks for the plan of one engine version on every place: it fits there, or the rule and numbers that reject it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 
 from fleet.facts import Facts
-from fleet.model import Missing
-from fleet.parallel_plan import ParallelPlan
 from fleet.placement.asking import WITH_NEIGHBOURS, wish_of
 from fleet.placement.decision import Rejection
 from fleet.placement.estimate import Estimate, unmet
 from fleet.placement.ground import ModelOption, Origin, Place, model_options, places, pool_refusal
 from fleet.placement.looking import GpuKind, Ground, Kind, OnGpu, ground_of, kind_of
+from fleet.placement.option import Found, Miss, Option
+from fleet.placement.pair_search import search_pairs
 from fleet.plan_judgement import Judged
 from fleet.plan_wish import PlanWish, Reason
 from fleet.pool_filling import Load
@@ -21,56 +22,6 @@ from fleet.spec import EngineName, Spec
 
 ModelKey = tuple[str, str | None]
 """Id and quantisation."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """A plan that fits on a place."""
-
-    model: ModelOption
-    place: Place
-    judged: Judged
-    nodes: int
-    estimate: Estimate
-    memory_share: float | None = None
-    """Of a GPU that others use too: the replica is told to take no more."""
-
-    def at(self, place: Place) -> "Option":
-        """The same at a place that differs in its pool alone."""
-        return Option(self.model, place, self.judged, self.nodes, self.estimate, self.memory_share)
-
-    @property
-    def plan(self) -> ParallelPlan:
-        """The plan that fits."""
-        return self.judged.plan
-
-    @property
-    def replica_bytes(self) -> int | None:
-        """What a replica takes of a shared GPU, without its context and graphs."""
-        memory = self.judged.memory
-        if isinstance(memory, Missing):
-            return None
-        cache = memory.wanted_bytes if self.memory_share is None else memory.kv_cache
-        return memory.weights + memory.activation + memory.overhead + cache
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What was found for one engine version."""
-
-    options: tuple[Option, ...]
-    rejections: tuple[Rejection, ...]
-    considered: int
-    nearest: Ground | None = None
-    """Of the manifest's own model: the plan that misses by the fewest bytes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """Why the preferred plan of a place is not taken."""
-
-    reason: Reason
-    ground: Ground
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +94,7 @@ def search_hardware(
     if not models:
         return None
     if spec.pools is not None:
-        return _both_sides(spec, engine, version, facts)
+        return search_pairs(spec, engine, version, partial(_searched, engine, version, facts, at_load))
     search = Search(spec, engine, version, facts.prices or bundled_prices())
     options: list[Option] = []
     rejections = list(_closed_pools(search, facts))
@@ -164,26 +115,15 @@ def search_hardware(
     return Found(tuple(options), tuple(rejections), looked, nearest)
 
 
+def _searched(engine: EngineName, version: str, facts: Facts, at_load: Sequence[str], side: Spec) -> Found | None:
+    return search_hardware(side, engine, version, facts, at_load=at_load)
+
+
 def _nearer(one: Ground | None, other: Ground) -> Ground | None:
     """The one that misses by fewer bytes, of those that do not fit."""
     if other.judged.fits != "no":
         return one
     return other if one is None or other.judged.shortage < one.judged.shortage else one
-
-
-def _both_sides(spec: Spec, engine: EngineName, version: str, facts: Facts) -> Found | None:
-    """Separate prefill and decode as they are written: ``None`` where both sides fit, else why one does not."""
-    looked = 0
-    for name, side in (("prefill", spec.pools.prefill), ("decode", spec.pools.decode)) if spec.pools else ():
-        update = {"hardware": side.hardware, "parallelism": side.parallelism, "pools": None, "objectives": None}
-        found = search_hardware(spec.model_copy(update=update), engine, version, facts)
-        if found is None:
-            return None
-        looked += found.considered
-        if not found.options:
-            rejections = tuple(replace(item, reason=f"{name}: {item.reason}") for item in found.rejections)
-            return Found((), rejections, looked, found.nearest)
-    return None
 
 
 def _closed_pools(search: Search, facts: Facts) -> Iterator[Rejection]:

@@ -7,7 +7,9 @@ from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.placement.asking import has_plan
 from fleet.placement.ground import Origin
-from fleet.placement.hardware_search import Option
+from fleet.placement.option import Option
+from fleet.placement.pair import PairOption
+from fleet.plan_judgement import Judged
 from fleet.spec import Batch, Hardware, Metadata, Model, Parallelism, Spec
 
 USUAL_SEQUENCES = 128
@@ -29,9 +31,22 @@ def pinned(
     return PinnedManifest(metadata=metadata, spec=spec, pin=record)
 
 
-def completed(spec: Spec, option: Option) -> Spec:
+def completed(spec: Spec, option: Option | PairOption) -> Spec:
     """The spec with what its plan decided; what the manifest says stays as it is."""
-    update: dict[str, object] = {}
+    model = option.model
+    if isinstance(option, Option):
+        update = _of_one(spec, option)
+    else:  # both sides stay as they are written, and share a batch
+        update = {"batch": _batch(spec.batch, option.estimate.decode.judged, option.estimate.concurrency)}
+    if model.id != spec.model.id:
+        update["model"] = Model(id=model.id, revision=model.revision)
+    elif model.origin is Origin.AT_LOAD:
+        update["model"] = spec.model.model_copy(update={"quantization": model.quantization})
+    return spec.model_copy(update=update)
+
+
+def _of_one(spec: Spec, option: Option) -> dict[str, object]:
+    update: dict[str, object] = {"batch": _batch(spec.batch, option.judged, option.estimate.concurrency)}
     if spec.hardware is None:
         place = option.place
         update["hardware"] = Hardware(
@@ -45,13 +60,7 @@ def completed(spec: Spec, option: Option) -> Spec:
         update["hardware"] = spec.hardware.model_copy(update={"memory_share": option.memory_share})
     if not has_plan(spec):
         update["parallelism"] = _parallelism(option.plan)
-    update["batch"] = _batch(spec.batch, option)
-    model = option.model
-    if model.id != spec.model.id:
-        update["model"] = Model(id=model.id, revision=model.revision)
-    elif model.origin is Origin.AT_LOAD:
-        update["model"] = spec.model.model_copy(update={"quantization": model.quantization})
-    return spec.model_copy(update=update)
+    return update
 
 
 def _parallelism(plan: ParallelPlan) -> Parallelism:
@@ -64,14 +73,14 @@ def _parallelism(plan: ParallelPlan) -> Parallelism:
     )
 
 
-def _batch(given: Batch | None, option: Option) -> Batch | None:
+def _batch(given: Batch | None, judged: Judged, concurrency: int) -> Batch | None:
     """What is written stays; what is open becomes what the plan was judged with."""
-    memory = option.judged.memory
+    memory = judged.memory
     if isinstance(memory, Missing):
         return given
     proposed = Batch(
         max_model_len=memory.context_tokens,
-        max_num_seqs=min(memory.settings.max_num_seqs, max(USUAL_SEQUENCES, option.estimate.concurrency)),
+        max_num_seqs=min(memory.settings.max_num_seqs, max(USUAL_SEQUENCES, concurrency)),
         max_num_batched_tokens=memory.settings.max_num_batched_tokens,
     )
     written = {name: getattr(given, name) for name in given.model_fields_set} if given else {}

@@ -9,7 +9,8 @@ from statistics import median
 from fleet.engine import EngineCatalogue, Preference
 from fleet.placement.decision import EngineBuild, Score
 from fleet.placement.ground import Origin
-from fleet.placement.hardware_search import Option
+from fleet.placement.option import Option
+from fleet.placement.pair import PairOption
 from fleet.placement.scoring_data import weights
 from fleet.spec import EngineName, Objectives
 
@@ -45,12 +46,12 @@ class Scoring:
     cheapest: float | None
     _known: dict[tuple[str, object], Score] = field(default_factory=dict, repr=False, compare=False)
 
-    def of(self, option: Option) -> tuple[Score, ...]:
+    def of(self, option: Option | PairOption) -> tuple[Score, ...]:
         """Operations, headroom against the wished latency, cost against the cheapest, and the wish for the model."""
-        at_load = option.estimate.at_load  # kept by the option, so that its id stays its own
+        latency = option.estimate.latency  # kept by the option, so that its id stays its own
         return (
             self._once("operations", option.nodes, lambda: operations(self.build, option.nodes)),
-            self._once("latency", id(at_load), lambda: _latency(option, self.objectives)),
+            self._once("latency", id(latency), lambda: _latency(option, self.objectives)),
             _cost(option, self.cheapest),
             self._once("quality", option.model.key, lambda: _quality(option)),
         )
@@ -62,7 +63,7 @@ class Scoring:
         return found
 
 
-def cheapest_of(options: Sequence[Option]) -> float | None:
+def cheapest_of(options: Sequence[Option | PairOption]) -> float | None:
     """The lowest known cost an hour; a place of unknown speed says nothing, since its replicas can't be counted."""
     known = [option for option in options if option.estimate.latency.basis != "none"]
     costs = [cost for option in known or options if (cost := option.estimate.usd_per_hour) is not None]
@@ -76,7 +77,7 @@ def cadence_days(name: EngineName, catalogue: EngineCatalogue) -> float | None:
     return float(median(gaps)) if gaps else None
 
 
-def _latency(option: Option, objectives: Objectives | None) -> Score:
+def _latency(option: Option | PairOption, objectives: Objectives | None) -> Score:
     """Twice as fast as the target is full headroom, just as fast is half of it; the tighter of both targets counts."""
     latency = option.estimate.latency
     wished = objectives or Objectives()
@@ -95,14 +96,14 @@ def _latency(option: Option, objectives: Objectives | None) -> Score:
     return _score("latency", *min(sides))
 
 
-def _cost(option: Option, cheapest: float | None) -> Score:
+def _cost(option: Option | PairOption, cheapest: float | None) -> Score:
     cost, price = option.estimate.usd_per_hour, option.estimate.price
     if cost is None or price is None or cheapest is None:
-        return _score("cost", 0.0, f"the price of {option.place.instance.name} ({option.place.purchase}) is not known")
+        return _score("cost", 0.0, f"the price of {option.bought} is not known")
     return _score("cost", _between(cheapest / cost), f"${cost:,.2f} an hour, priced {price.as_of}")
 
 
-def _quality(option: Option) -> Score:
+def _quality(option: Option | PairOption) -> Score:
     if option.model.origin is Origin.ASKED:
         return _score("quality", 1.0, "the model that is asked for")
     return _score("quality", weights().alternative_quality, option.model.note)

@@ -8,7 +8,9 @@ from fleet.manifest import Manifest
 from fleet.placement.decision import Candidate, Rejection
 from fleet.placement.engine_walk import Accepted
 from fleet.placement.ground import Origin
-from fleet.placement.hardware_search import Found, search_hardware
+from fleet.placement.hardware_search import search_hardware
+from fleet.placement.option import Found
+from fleet.placement.pair import PairEstimate
 from fleet.plan_counterfactual import counterfactuals
 from fleet.spec import Spec
 
@@ -27,7 +29,7 @@ def outscored(others: Sequence[Candidate], chosen: Candidate) -> Iterator[Reject
             "score" if other.scores else "preference",
             reason,
             other.instance_type,
-            str(other.plan) if other.plan else None,
+            other.split,
             other.model_id,
             {"score": round(other.total, 3), "score_of_chosen": of_chosen},
             other.pool,
@@ -78,9 +80,7 @@ _AS = {
 
 def notes_of(manifest: Manifest, chosen: Candidate, rejections: Sequence[Rejection]) -> tuple[str, ...]:
     """What the choice stands on."""
-    if chosen.plan is None and manifest.spec.pools is not None:
-        return ("prefill and decode stay as they are written; speed and cost of such pools are not estimated",)
-    if chosen.plan is None:
+    if chosen.split is None:
         model = manifest.spec.model.id
         return (
             f"no configuration of {model} is known, so memory, parallelism and speed were not looked at; put its "
@@ -90,9 +90,18 @@ def notes_of(manifest: Manifest, chosen: Candidate, rejections: Sequence[Rejecti
     build = () if chosen.build is None else (f"job {chosen.build.job} runs first: {chosen.build.reason}",)
     if chosen.origin is Origin.AT_LOAD:
         build = (*build, _at_load(chosen, rejections))
+    if chosen.pair is not None:
+        build = (*build, *_of_pair(chosen.pair))
     if estimate is None or estimate.price is None:
         return (*build, f"the price of {chosen.instance_type} ({chosen.purchase}) is not known")
     return (*build, f"prices as of {estimate.price.as_of}; latency is {estimate.latency.basis}")
+
+
+def _of_pair(found: PairEstimate) -> Iterator[str]:
+    """What the written sides stand on, and what of their speed is not known."""
+    yield f"prefill and decode stay as they are written ({found.split}); nobody measured separate pools"
+    if found.latency.ttft is None:
+        yield f"the time to the first token is not known: {found.latency.reasons[-1]}"
 
 
 def _at_load(chosen: Candidate, rejections: Sequence[Rejection]) -> str:
@@ -156,5 +165,5 @@ def _elsewhere(item: Accepted, facts: Facts) -> Iterator[str]:
     searched = search_hardware(Spec(**kept), item.engine, item.version, anywhere)
     options = [] if searched is None else [option for option in searched.options if option.model.origin is Origin.ASKED]
     if options:
-        best = min(options, key=lambda option: (option.estimate.usd_per_hour or math.inf, option.plan.gpus))
-        yield f"fits on {best.nodes}x {best.place.instance.name} with {best.plan} ({item.engine} {item.version})"
+        best = min(options, key=lambda option: (option.estimate.usd_per_hour or math.inf, option.gpus))
+        yield f"fits on {best.words} ({item.engine} {item.version})"

@@ -99,7 +99,7 @@ def test_a_figure_that_is_not_known_has_its_reason():
     assert "no on-demand price of" in unpriced["reason"]
     nowhere = shown("A30")
     assert nowhere["pools"]["latency"]["ttft_seconds"] is None
-    assert "no network rate of an instance with A30" in nowhere["pools"]["latency"]["reasons"][-1]
+    assert "no instance type with A30 is known" in nowhere["pools"]["latency"]["reasons"][-1]
     for side in ("pools", "colocated"):
         assert nowhere[side]["cost"]["usd_per_million_output_tokens"] is None
         assert nowhere[side]["cost"]["reason"] == "no instance type with A30 is known"
