@@ -37,7 +37,7 @@ def pod_owner(item: Plain, pools: Sequence[NodePool] = ()) -> PodOwner | None:
         id=object_id(kind, item),
         containers=tuple(_containers(spec)),
         host_paths=tuple(
-            str(_map(volume["hostPath"]).get("path")) for volume in _list(spec.get("volumes")) if volume.get("hostPath")
+            str(_map(volume["hostPath"]).get("path")) for volume in _maps(spec.get("volumes")) if volume.get("hostPath")
         ),
         host_namespaces=tuple(key for key in ("hostNetwork", "hostPID", "hostIPC") if spec.get(key)),
         gpus=tuple(_gpus(spec, pools)),
@@ -54,7 +54,7 @@ def scaler(item: Plain, dialects: Sequence[MetricsDialect] = ()) -> Scaler | Non
     fallback = spec.get("fallback")
     return Scaler(
         name=str(_map(item.get("metadata")).get("name") or ""),
-        triggers=tuple(_trigger(index, found) for index, found in enumerate(_list(spec.get("triggers")))),
+        triggers=tuple(_trigger(index, found) for index, found in enumerate(_maps(spec.get("triggers")))),
         smallest=int(spec.get("minReplicaCount") or 0),
         largest=int(spec.get("maxReplicaCount") or 100),
         idle=None if spec.get("idleReplicaCount") is None else int(spec["idleReplicaCount"]),
@@ -94,7 +94,7 @@ def _pod(kind: str, item: Plain) -> Plain:
 def _containers(spec: Plain) -> Iterator[PodContainer]:
     rights = _map(spec.get("securityContext"))
     for key in ("initContainers", "containers"):
-        for item in _list(spec.get(key)):
+        for item in _maps(spec.get(key)):
             yield _container(item, rights, is_initial=key == "initContainers")
 
 
@@ -115,7 +115,7 @@ def _container(item: Plain, pod_rights: Plain, *, is_initial: bool) -> PodContai
         is_not_root=bool(rights.get("runAsNonRoot")) and rights.get("runAsUser") != 0,
         has_seccomp=_map(rights.get("seccompProfile")).get("type") in ("RuntimeDefault", "Localhost"),
         has_read_only_root=bool(own.get("readOnlyRootFilesystem")),
-        plain_environment=tuple(str(found.get("name")) for found in _list(item.get("env")) if found.get("value")),
+        plain_environment=tuple(str(found.get("name")) for found in _maps(item.get("env")) if found.get("value")),
         is_initial=is_initial,
     )
 
@@ -132,10 +132,10 @@ def _gpus(spec: Plain, pools: Sequence[NodePool]) -> Iterator[GpuModel]:
 
 def _node_labels(spec: Plain) -> dict[str, list[str]]:
     found = {str(key): [str(value)] for key, value in _map(spec.get("nodeSelector")).items()}
-    affinity = _map(_map(_map(spec.get("affinity")).get("nodeAffinity")))
+    affinity = _map(_map(spec.get("affinity")).get("nodeAffinity"))
     required = _map(affinity.get("requiredDuringSchedulingIgnoredDuringExecution"))
-    for term in _list(required.get("nodeSelectorTerms")):
-        for wanted in _list(term.get("matchExpressions")):
+    for term in _maps(required.get("nodeSelectorTerms")):
+        for wanted in _maps(term.get("matchExpressions")):
             if wanted.get("operator") == "In":
                 found.setdefault(str(wanted.get("key")), []).extend(map(str, _list(wanted.get("values"))))
     return found
@@ -159,3 +159,7 @@ def _map(value: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever stands in an 
 
 def _list(value: Any) -> list[Any]:  # noqa: ANN401 - whatever stands in an object
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
+
+
+def _maps(value: Any) -> list[dict[str, Any]]:  # noqa: ANN401 - whatever stands in an object
+    return [dict(item) for item in _list(value) if isinstance(item, Mapping)]
