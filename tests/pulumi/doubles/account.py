@@ -36,7 +36,7 @@ class Entry:
     refers_to: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
     offers: list[str] = field(default_factory=list)
-    """API groups that exist since."""
+    """What exists with it: the security group of a cluster, the API groups of a chart."""
 
 
 class Account:
@@ -66,20 +66,18 @@ class Account:
     def delete(self, entry: Entry) -> None:
         """Takes a resource away, unless another one refers to it."""
         with self._locked() as (file, entries):
-            for other in living_of(entries).values():
-                if entry.id in other.refers_to and other.urn != entry.urn:
-                    raise AccountError(f"DependencyViolation: {entry.id} is in use by {other.urn}")
+            living = living_of(entries)
+            gone = living[entry.urn, entry.id]
+            for other in living.values():
+                used = {gone.id, *gone.offers}.intersection(other.refers_to)
+                if used and other is not gone:
+                    raise AccountError(f"DependencyViolation: {', '.join(used)} is in use by {other.urn}")
             _write(file, entry)
 
     def number(self) -> int:
         """How many changes there were."""
         with self._locked() as (_, entries):
             return len(entries)
-
-    def offers(self) -> set[str]:
-        """The API groups that exist by now."""
-        with self._locked() as (_, entries):
-            return {group for entry in living_of(entries).values() for group in entry.offers}
 
     def _append(self, file: TextIO, living: dict[tuple[str, str], Entry], entry: Entry) -> None:
         ids = {other.id for other in living.values()}

@@ -133,7 +133,7 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
         if number is None:
             return messages.CreateResponse(properties=wire.write(outputs))
         id_ = self.id_of(token, request.urn, inputs, number)
-        self.account.create(self._entry("create", request, id_, inputs))
+        self.account.create(self._entry("create", request, id_, inputs, outputs))
         return messages.CreateResponse(id=id_, properties=wire.write(outputs))
 
     @answering
@@ -143,7 +143,7 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
         outputs = self.touched(token, inputs, carried(wire.read(request.olds), old_inputs, inputs), number)
         if number is not None:
             changed = list(changed_paths(old_inputs, inputs))
-            self.account.update(self._entry("update", request, request.id, inputs, changed))
+            self.account.update(self._entry("update", request, request.id, inputs, outputs, changed))
         return messages.UpdateResponse(properties=wire.write(outputs))
 
     @answering
@@ -152,7 +152,7 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
 
     @answering
     def Delete(self, request, context):
-        self.account.delete(self._entry("delete", request, request.id, {}))
+        self.account.delete(self._entry("delete", request, request.id, {}, {}))
         return Empty()
 
     @answering
@@ -160,13 +160,22 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
         result = self.call(request.tok, wire.read(request.args))
         return messages.InvokeResponse(**{"return": wire.write(result)})
 
-    def _entry(self, op: str, request, id_: str, inputs: Properties, changed: list[str] | None = None) -> Entry:
+    def _entry(
+        self,
+        op: str,
+        request,
+        id_: str,
+        inputs: Properties,
+        outputs: Properties,
+        changed: list[str] | None = None,
+    ) -> Entry:
         if wire.is_unknown(inputs):
             raise Refusal("the engine sent an unknown value to an update")
         refers = sorted({*own_ids(inputs), *self.needs(request.type, inputs)})
-        unique = self.unique_name(request.type, inputs)
-        offers = self.offers(request.type, inputs)
-        return Entry(op, request.type, request.urn, id_, unique, refers, changed or [], offers)
+        offers = sorted({*own_ids(outputs), *self.offers(request.type, inputs)} - {id_, *refers})
+        return Entry(
+            op, request.type, request.urn, id_, self.unique_name(request.type, inputs), refers, changed or [], offers
+        )
 
     def config_value(self, name: str, value: Any) -> Any:
         """A setting of the provider as its type has it: what is no text travels as JSON."""
