@@ -9,6 +9,7 @@ from local.identity import ProcessIdentity, identify, is_running, send, wait_for
 from local.layout import Layout
 from local.lock import held, holder
 from local.record import FleetRecord, engines, read, remove
+from local.socket_folder import sweep
 
 GRACE_SECONDS = 10.0
 ENGINE_GRACE_SECONDS = 5.0
@@ -24,6 +25,13 @@ def down(layout: Layout, *, supervisor_seconds: float = SUPERVISOR_SECONDS) -> t
     Raises:
         LocalFleetError: another supervisor took the folder meanwhile, or its files can't be opened.
     """
+    try:
+        return _down(layout, supervisor_seconds)
+    finally:
+        sweep()
+
+
+def _down(layout: Layout, supervisor_seconds: float) -> tuple[int, tuple[str, ...]]:
     if not layout.state.is_dir():
         return end_marked(layout)
     record = readable(layout)

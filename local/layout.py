@@ -10,6 +10,8 @@ from pathlib import Path
 from local.errors import LocalFleetError
 
 SOCKET_PATH_BYTES = 100  # Linux takes 107; the gateway may put a suffix behind it
+SOCKET_FOLDER = "enginehouse"
+"""What the names of short folders elsewhere begin with; user and state follow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +72,12 @@ class Layout:
 
     @property
     def socket(self) -> Path:
-        """The decision service's Unix socket; a deep state folder gets a short path elsewhere."""
+        """The decision service's Unix socket; a deep state folder gets a short path elsewhere (`socket_folder`)."""
         inside = self.gateway / "decision.sock"
         if len(os.fsencode(inside)) <= SOCKET_PATH_BYTES:
             return inside
         name = hashlib.sha256(os.fsencode(self.state)).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"enginehouse-{os.getuid()}-{name}" / "decision.sock"
+        return Path(tempfile.gettempdir()) / f"{SOCKET_FOLDER}-{os.getuid()}-{name}" / "decision.sock"
 
     def token(self, name: str) -> Path:
         """A token that a process of the fleet reads; readable by its owner alone."""
@@ -86,19 +88,18 @@ class Layout:
         return self.state / "ready" / f"{process}.json"
 
     def create(self) -> None:
-        """Make every folder, closed to other users.
+        """Make every folder below the state, closed to other users.
 
         Raises:
             LocalFleetError: the folder can't be made or written, or belongs to somebody else.
         """
         folders = (self.state, self.logs, self.engines, self.advisories, self.environment, self.gateway)
-        inner = (self.socket.parent, self.token("x").parent, self.ready_file("x").parent)
+        inner = (self.token("x").parent, self.ready_file("x").parent)
         try:
             self.state.parent.mkdir(parents=True, exist_ok=True)
             for folder in (*folders, *inner):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._close_to_others(self.state)
-            self._close_to_others(self.socket.parent)
             with tempfile.TemporaryFile(dir=self.state) as probe:
                 probe.write(b"x" * 4096)
                 probe.flush()

@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from fleet.value import Value
-from local import down, ports, record, settings, tokens
+from local import down, ports, record, settings, socket_folder, tokens
 from local.errors import LocalFleetError
 from local.layout import Layout
 from local.lock import held
@@ -63,7 +63,7 @@ def opened(
     """
     programs = find(python, wishes.engine, environment=environment)
     layout.create()
-    with held(layout.lock):
+    with held(layout.lock), socket_folder.made(layout):
         _end_leftovers(layout, tell)
         tokens.forget_those_of_a_lost_database(layout)
         chosen = choose_ports(layout, wishes, chance=random.Random())  # noqa: S311 - a port is no secret
