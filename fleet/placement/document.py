@@ -103,7 +103,7 @@ def _estimate(estimate: Estimate | PairEstimate) -> Document:
 
 
 def _pools(found: PairEstimate) -> Document:
-    load, throughput = found.at_load, found.throughput
+    load, throughput = found.at_load.found, found.at_load.throughput
     first = None if load is None else load.first_token
     return {
         "prefill": _side(found.prefill, None if throughput is None else throughput.prefill),

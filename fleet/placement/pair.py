@@ -55,15 +55,34 @@ class PairSide:
 
 
 @dataclass(frozen=True, slots=True)
+class PairAtLoad:
+    """What the wished load makes of both sides, wherever they stand and whatever they cost."""
+
+    replicas: Replicas
+    latency: Latency
+    found: PairLatency | None = None
+    """``None`` = no speed is known, see the reasons of the latency; so is the throughput then."""
+    throughput: PairThroughput | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class PairEstimate:
     """Expected figures of both sides together at the wished load."""
 
     prefill: PairSide
     decode: PairSide
-    latency: Latency
-    at_load: PairLatency | None = None
-    """``None`` = no speed is known, see the reasons of the latency; so is the throughput then."""
-    throughput: PairThroughput | None = None
+    at_load: PairAtLoad
+
+    @classmethod
+    def of(cls, prefill: PairSide, decode: PairSide, at_load: PairAtLoad) -> "PairEstimate":
+        """With as many replicas of each side as the load takes."""
+        count = at_load.replicas
+        return cls(replace(prefill, replicas=count.prefill), replace(decode, replicas=count.decode), at_load)
+
+    @property
+    def latency(self) -> Latency:
+        """At the wished rate."""
+        return self.at_load.latency
 
     @property
     def sides(self) -> tuple[tuple[str, PairSide], ...]:
@@ -78,12 +97,14 @@ class PairEstimate:
     @property
     def concurrency(self) -> int:
         """Requests in flight on one decode replica at the wished rate."""
-        return 1 if self.at_load is None else self.at_load.concurrency or 1
+        found = self.at_load.found
+        return 1 if found is None else found.concurrency or 1
 
     @property
     def tokens_per_second(self) -> Interval | None:
         """Output tokens of both sides together at saturation."""
-        return None if self.throughput is None else self.throughput.total
+        throughput = self.at_load.throughput
+        return None if throughput is None else throughput.total
 
     @property
     def price(self) -> Price | None:
@@ -176,22 +197,14 @@ def _zones_apart(prefill: Place, decode: Place) -> Missing | None:
     return Missing("latency", "zone", message)
 
 
-def pair_estimate(
-    prefill: PairSide, decode: PairSide, pools: SeparatePools | Missing, objectives: Objectives | None, scaling: Scaling
-) -> PairEstimate:
+def pair_at_load(pools: SeparatePools | Missing, objectives: Objectives | None, scaling: Scaling) -> PairAtLoad:
     """The replicas that the wished rate and latency take, at least ``scaling.min`` of each side; nothing refuses."""
     wished, least = objectives or Objectives(), max(1, scaling.min)
     if isinstance(pools, Missing):
-        return PairEstimate(replace(prefill, replicas=least), replace(decode, replicas=least), no_latency(pools))
+        return PairAtLoad(Replicas(least, least), no_latency(pools))
     replicas = _enough(pools, wished, _least(pools, wished, least), scaling.max)
     found = pools.at_rate(wished.requests_per_second or 0.0, replicas)
-    return PairEstimate(
-        replace(prefill, replicas=replicas.prefill),
-        replace(decode, replicas=replicas.decode),
-        found.latency,
-        found,
-        pools.throughput(replicas),
-    )
+    return PairAtLoad(replicas, found.latency, found, pools.throughput(replicas))
 
 
 def _least(pools: SeparatePools, wished: Objectives, least: int) -> Replicas:

@@ -4,15 +4,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 
-from fleet.model import Missing
 from fleet.placement.decision import Rejection
 from fleet.placement.option import Found, Option
-from fleet.placement.pair import PairOption, PairSide, is_near, pair_estimate, pair_missed, pair_speed
+from fleet.placement.pair import (
+    PairAtLoad,
+    PairEstimate,
+    PairOption,
+    PairSide,
+    is_near,
+    pair_at_load,
+    pair_missed,
+    pair_speed,
+)
 from fleet.plan_wish import Reason
-from fleet.separate_pools import SeparatePools
 from fleet.spec import EngineName, Objectives, Pool, Spec
 
-Speeds = dict[tuple[object, ...], SeparatePools | Missing]
+AtLoads = dict[tuple[object, ...], PairAtLoad]
 """By model, plans and kinds of place: pools that differ in their names share them."""
 
 
@@ -29,9 +36,9 @@ def search_pairs(spec: Spec, engine: EngineName, version: str, search: Callable[
         if not fits[-1]:
             return Found((), tuple(rejections), len(rejections), found.nearest)
     options: list[PairOption] = []
-    speeds: Speeds = {}
+    at_loads: AtLoads = {}
     for prefill, decode in _near(*fits):
-        option = _together(spec, engine, prefill, decode, speeds)
+        option = _together(spec, engine, prefill, decode, at_loads)
         reason = pair_missed(option.estimate, spec.objectives, spec.scaling)
         if reason is None:
             options.append(option)
@@ -55,12 +62,13 @@ def _near(prefill: Sequence[Option], decode: Sequence[Option]) -> Iterator[tuple
     yield from near or pairs
 
 
-def _together(spec: Spec, engine: EngineName, prefill: Option, decode: Option, speeds: Speeds) -> PairOption:
+def _together(spec: Spec, engine: EngineName, prefill: Option, decode: Option, at_loads: AtLoads) -> PairOption:
     one, other = _side(prefill), _side(decode)
     key = (prefill.model.key, is_near(one.place, other.place), *_kind(one), *_kind(other))
-    if key not in speeds:
-        speeds[key] = pair_speed(prefill.model, one, other, spec, engine)
-    return PairOption(prefill.model, pair_estimate(one, other, speeds[key], spec.objectives, spec.scaling))
+    if key not in at_loads:
+        speed = pair_speed(prefill.model, one, other, spec, engine)
+        at_loads[key] = pair_at_load(speed, spec.objectives, spec.scaling)
+    return PairOption(prefill.model, PairEstimate.of(one, other, at_loads[key]))
 
 
 def _side(option: Option) -> PairSide:

@@ -90,17 +90,18 @@ def test_the_replicas_carry_the_rate_and_the_cost_is_that_of_both_sides(
     assert found.usd_per_hour == pytest.approx((found.prefill.usd_per_hour or 0) + (found.decode.usd_per_hour or 0))
     assert found.replicas == sum(replicas(choice))
     assert found.latency.basis == "extrapolated"
-    assert found.throughput is not None
+    throughput, at_rate = found.at_load.throughput, found.at_load.found
+    assert throughput is not None
+    assert at_rate is not None
     assert found.tokens_per_second is not None
     for total, *sides in zip(
-        *(item.values for item in (found.tokens_per_second, found.throughput.prefill, found.throughput.decode)),
+        *(item.values for item in (found.tokens_per_second, throughput.prefill, throughput.decode)),
         strict=True,
     ):
         assert total <= min(sides) * (1 + 1e-9)
     if rate is not None:
         assert found.tokens_per_second.mid > rate * LENGTHS["output_tokens"]
-        assert found.at_load is not None
-        assert found.at_load.prefill_utilisation < 1
+        assert at_rate.prefill_utilisation < 1
 
 
 @settings(max_examples=25, deadline=None)
