@@ -36,6 +36,12 @@ class Price(Value):
         """YAML reads a bare day as a date."""
         return value.isoformat() if type(value) is date else value
 
+    @property
+    def since(self) -> str:
+        """The start of its period, so that days, months, quarters and years can be ordered."""
+        year, _, part = self.as_of.partition("-")
+        return f"{year}-{3 * int(part[1]) - 2:02}" if part.startswith("Q") else self.as_of
+
 
 class PriceTable(Value):
     """Dated prices."""

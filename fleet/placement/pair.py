@@ -108,9 +108,11 @@ class PairEstimate:
 
     @property
     def price(self) -> Price | None:
-        """The older one of both; ``None`` where one is not known."""
+        """The less certain one of both: an estimate, else the older; ``None`` where one is not known."""
         one, other = self.prefill.price, self.decode.price
-        return None if one is None or other is None else min(one, other, key=lambda price: price.as_of)
+        if one is None or other is None:
+            return None
+        return min(one, other, key=lambda price: (not price.is_estimate, price.since))
 
     @property
     def usd_per_hour(self) -> float | None:

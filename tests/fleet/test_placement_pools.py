@@ -208,6 +208,22 @@ def test_a_price_that_is_not_known_leaves_the_cost_open_and_a_note_says_so() -> 
     assert "the price of p5.48xlarge (on-demand) is not known" in choice.notes
 
 
+def test_the_price_of_both_is_the_less_certain_one() -> None:
+    first, second = (
+        {"instance_type": name, "usd_per_hour": 9, "source": "own"} for name in ("p5.48xlarge", "p5e.48xlarge")
+    )
+    wish = written(a_side(), a_side(2, "p5e.48xlarge"))
+    for more, other, expected in (
+        ({"as_of": "2026-05"}, {"as_of": "2026-Q1"}, "2026-Q1"),
+        ({"as_of": "2026-05"}, {"as_of": "2026-05-02"}, "2026-05"),
+        ({"as_of": "2026-05"}, {"as_of": "2026-Q4", "is_estimate": True}, "2026-Q4"),
+    ):
+        prices = PriceTable.model_validate({"retrieved": "2030-01-01", "prices": (first | more, second | other)})
+        found = pair_of(placed(wish, prices=prices)).price
+        assert found is not None
+        assert found.as_of == expected
+
+
 def test_a_gpu_of_unknown_speed_is_taken_with_the_reason() -> None:
     choice = placed(written(a_side(8, "g5.48xlarge"), a_side(8, "g5.48xlarge"), batch={"max_model_len": 8500}))
     found = pair_of(choice)
