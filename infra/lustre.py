@@ -1,6 +1,6 @@
 """FSx for Lustre: the file system of the weights, its link to the bucket, and the ports between it and the nodes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -27,8 +27,8 @@ class LustreArgs:
     vpc_id: pulumi.Input[str]
     subnet_id: pulumi.Input[str]
     """The private subnet of the zone of the weights; a file system has exactly one."""
-    node_groups: Sequence[pulumi.Input[str]]
-    """Ids of the security groups that nodes have, their EFA group included."""
+    node_groups: Mapping[str, pulumi.Input[str]]
+    """Word -> id of the security groups that nodes have, their EFA groups included."""
     bucket: pulumi.Input[str]
     """The name of the bucket."""
     key_arn: pulumi.Input[str]

@@ -1,6 +1,6 @@
 """The security group of a Lustre file system: its ports, to itself and to the nodes, both ways."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import pulumi
@@ -14,8 +14,10 @@ class LustreGroupArgs:
     """Between whom the ports are opened."""
 
     vpc_id: pulumi.Input[str]
-    node_groups: Sequence[pulumi.Input[str]]
-    """Ids of the security groups of the nodes; their own rules must stand beside them, not inside."""
+    node_groups: Mapping[str, pulumi.Input[str]]
+    """Word -> id of a security group of nodes. The word is in the names of rules, so a pool more or less moves none.
+
+    The groups' own rules must be resources of their own too, or each takes the other's away."""
     has_efa: bool
     """EFA is all traffic, with itself and with the groups of the nodes."""
 
@@ -45,9 +47,9 @@ class LustreGroup(pulumi.ComponentResource):
         self.rules: list[pulumi.Resource] = []
         for traffic in _traffic(has_efa=args.has_efa):
             self._open(f"{name}-self-{traffic.word}", self.id, self.id, traffic)
-            for number, nodes in enumerate(args.node_groups):
-                self._open(f"{name}-nodes-{number}-{traffic.word}", self.id, nodes, traffic)
-                self._open(f"{name}-to-nodes-{number}-{traffic.word}", nodes, self.id, traffic)
+            for word, nodes in args.node_groups.items():
+                self._open(f"{name}-from-{word}-{traffic.word}", self.id, nodes, traffic)
+                self._open(f"{name}-at-{word}-{traffic.word}", nodes, self.id, traffic)
         self.register_outputs({"groupId": self.id})
 
     def _open(self, name: str, group: pulumi.Input[str], peer: pulumi.Input[str], traffic: _Traffic) -> None:

@@ -25,9 +25,10 @@ class NodeLayer:
     pools: Mapping[str, GpuPool]
 
     @property
-    def efa_groups(self) -> list[pulumi.Output[str]]:
-        """Security groups of pools with EFA."""
-        return [pool.efa_security_group_id for pool in self.pools.values() if pool.efa_security_group_id is not None]
+    def efa_groups(self) -> dict[str, pulumi.Output[str]]:
+        """Pool -> the security group of its EFA interfaces, for pools that have them."""
+        found = {name: pool.efa_security_group_id for name, pool in self.pools.items()}
+        return {name: group for name, group in found.items() if group is not None}
 
 
 def node_layer(base: str, config: StackConfig, ground: GroundLayer, opts: pulumi.ResourceOptions) -> NodeLayer:

@@ -32,9 +32,9 @@ def storage_layer(
     bucket = WeightsBucket(f"{base}-weights", WeightsBucketArgs(config.region, protect), opts)
     lustre = None
     if isinstance(config.weights, LustreWeights):
-        groups: list[pulumi.Input[str]] = [ground.cluster.cluster_security_group_id]
+        groups: dict[str, pulumi.Input[str]] = {"cluster": ground.cluster.cluster_security_group_id}
         if config.weights.efa:
-            groups += nodes.efa_groups
+            groups |= {f"pool-{name}": group for name, group in nodes.efa_groups.items()}
         lustre = Lustre(
             f"{base}-lustre",
             LustreArgs(

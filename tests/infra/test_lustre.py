@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 from fleet.cloud.lustre import EFA_CAPACITY_GIB, smallest_holding
 from fleet.cloud.lustre_ports import SELF, Opening, port_findings
 from infra.lustre import Lustre, LustreArgs
+from infra.lustre_group import LustreGroup, LustreGroupArgs
 from infra.lustre_wish import wish_findings
 from infra.stack_config import LustreWeights
 from infra.weights_volume import WeightsVolume, WeightsVolumeArgs
 from tests.infra.recording import Recording, record
 from tests.infra.sdk_shapes import UNKNOWN
 
+GROUPS = {"cluster": "sg-nodes", "pool-h100": "sg-efa"}
 FILE_SYSTEM, LINK = "LustreFileSystem", "DataRepositoryAssociation"
 
 
@@ -31,7 +33,7 @@ def recorded(*, protect=True, preview=False, **changes) -> Recording:
             weights=weights(**changes),
             vpc_id="vpc-1",
             subnet_id="subnet-1",
-            node_groups=["sg-nodes", "sg-efa"],
+            node_groups=GROUPS,
             bucket="weights-bucket",
             key_arn="arn:aws:kms:eu-central-1:111122223333:key/1",
             protect=protect,
@@ -113,6 +115,17 @@ def test_nodes_let_the_file_system_in_and_with_efa_everything_goes_both_ways(nod
     ways = {(rule.protocol, rule.is_ingress) for rule in openings(recording, nodes) if rule.peer == group}
     assert {("-1", True), ("-1", False), ("tcp", True), ("tcp", False)} == ways
     assert ("-1", True) not in {(rule.protocol, rule.is_ingress) for rule in openings(recorded(), nodes)}
+
+
+def test_a_pool_more_moves_no_rule_of_another():
+    def rules(**groups):
+        args = LustreGroupArgs("vpc-1", groups, has_efa=True)
+        recording = record(lambda: LustreGroup("access", args))
+        kinds = (*recording.of("SecurityGroupIngressRule"), *recording.of("SecurityGroupEgressRule"))
+        return {(rule.type, rule.name): rule.inputs for rule in kinds}
+
+    few, more = rules(cluster="sg-1", z="sg-2"), rules(cluster="sg-1", a="sg-3", z="sg-2")
+    assert few.items() <= more.items()
 
 
 @pytest.mark.parametrize("protect", [True, False])
