@@ -4,11 +4,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fleet.cloud.manifests import is_news
 from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
 from fleet.manifest import NO_MANIFESTS, AnyManifest, Manifest, ManifestError, PinnedManifest
 from fleet.rules import review
-from fleet.rules.advisories import ADVISORY_AGE, MALWARE
 from fleet.violation import Enforcement, Violation
 from infra.problem import Problem
 from sources import manifest_file
@@ -53,7 +53,7 @@ def judged(folder: Path, facts: Facts, catalogue: EngineCatalogue, adopted: Iter
         is_running = (manifest.name, manifest.identity) in running
         may_stay = is_running and facts.policy.existing_identities == "warn"
         for item in found:
-            if item.severity is Enforcement.MANDATORY and may_stay and _is_news(item):
+            if item.severity is Enforcement.MANDATORY and may_stay and is_news(item):
                 warnings.append(f"{path}: {manifest.name} runs as {manifest.identity}, and now: {_words(item)}")
             elif item.severity is Enforcement.MANDATORY:
                 problems.append(_refused(path, manifest, item))
@@ -94,11 +94,6 @@ def _twice(pinned: dict[Path, PinnedManifest]) -> Iterator[Problem]:
         if first != path:
             message = f"the name is taken by {first.name}; names are ids"
             yield Problem(str(path), manifest.name, message, "give one of them another name")
-
-
-def _is_news(item: Violation) -> bool:
-    """Whether advisories say it, and not the manifest; malware is never let be."""
-    return item.rule != MALWARE and (item.advisory is not None or item.rule == ADVISORY_AGE)
 
 
 def _refused(path: Path, manifest: PinnedManifest, item: Violation) -> Problem:

@@ -59,6 +59,7 @@ def scaler(item: Plain, dialects: Sequence[MetricsDialect] = ()) -> Scaler | Non
         largest=int(spec.get("maxReplicaCount") or 100),
         idle=None if spec.get("idleReplicaCount") is None else int(spec["idleReplicaCount"]),
         fallback_replicas=None if fallback is None else int(_map(fallback).get("replicas") or 0),
+        hpa_name=_map(_map(spec.get("advanced")).get("horizontalPodAutoscalerConfig")).get("name") or None,
         dialects=tuple(dialects),
     )
 

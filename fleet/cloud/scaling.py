@@ -16,7 +16,8 @@ GATEWAY_METRIC = "enginehouse_gateway_requests_waiting"
 """Requests that wait in the gateway: the only signal of a model without replicas."""
 PROMETHEUS = "prometheus"
 VALUE, AVERAGE_VALUE = "Value", "AverageValue"
-LONGEST_NAME = 54
+HPA_PREFIX = "keda-hpa-"
+LONGEST_NAME = 63
 
 METRIC_TYPE = CloudRule(
     "keda-metric-type",
@@ -50,8 +51,8 @@ METRIC_NAME = CloudRule(
     "keda-metric-name",
     Grade.LOW,
     "A trigger carries no metric name of its own",
-    "leave metricName out: KEDA names the metric itself, and takes no other since 2.10",
-    "KEDA documents, Prometheus scaler",
+    "leave metricName out: KEDA names the metric itself and reads it no more",
+    "keda#4220, keda#4899",
 )
 FALLBACK = CloudRule(
     "keda-fallback",
@@ -70,8 +71,8 @@ WAKE_UP = CloudRule(
 NAME_LENGTH = CloudRule(
     "keda-name-length",
     Grade.MEDIUM,
-    f"The name of a ScaledObject has at most {LONGEST_NAME} characters",
-    "shorten it: KEDA puts 'keda-hpa-' before it and makes a label of both",
+    f"The autoscaler that KEDA makes has a name of at most {LONGEST_NAME} characters",
+    f"shorten the ScaledObject's name: KEDA puts '{HPA_PREFIX}' before it and makes a label of both",
     "keda#6998, keda#7762",
 )
 RANGE = CloudRule(
@@ -120,6 +121,8 @@ class Scaler:
     idle: int | None = None
     fallback_replicas: int | None = None
     """``None`` = no fallback."""
+    hpa_name: str | None = None
+    """Of the autoscaler that KEDA makes; ``None`` = KEDA's own name for it."""
     dialects: tuple[MetricsDialect, ...] = ()
     """What the engines behind it may call their metrics; empty = not known."""
 
@@ -169,8 +172,11 @@ def scaler_findings(scaler: Scaler) -> Iterator[Finding]:
         yield Finding(FALLBACK, f"{scaler.name} has {len(asking)} Prometheus triggers and {what}")
     if scaler.may_sleep and not any(GATEWAY_METRIC in item.query for item in asking):
         yield Finding(WAKE_UP, f"{scaler.name} may go to 0 replicas, and no trigger asks for {GATEWAY_METRIC}")
-    if len(scaler.name) > LONGEST_NAME:
-        yield Finding(NAME_LENGTH, f"the name {scaler.name} has {len(scaler.name)} characters")
+    made = scaler.hpa_name or f"{HPA_PREFIX}{scaler.name}"
+    if len(made) > LONGEST_NAME:
+        yield Finding(
+            NAME_LENGTH, f"the autoscaler of {scaler.name} is called {made}, which has {len(made)} characters"
+        )
     if scaler.smallest > scaler.largest or (scaler.idle is not None and scaler.idle >= scaler.smallest):
         counts = f"idle {scaler.idle}, smallest {scaler.smallest}, largest {scaler.largest}"
         yield Finding(RANGE, f"{scaler.name} has {counts}")

@@ -65,6 +65,11 @@ def test_every_rule_of_a_scaler_has_its_mistake() -> None:
     assert set(MISTAKES) | others == {rule.id for rule in scaling.RULES}
 
 
+def test_the_autoscaler_may_have_a_shorter_name_of_its_own() -> None:
+    assert rules(replace(GOOD, name="a" * 54)) == []
+    assert rules(replace(GOOD, name="a" * 63, hpa_name="short")) == []
+
+
 def test_a_sum_as_value_multiplies_what_runs() -> None:
     found = list(scaler_findings(with_query("sum(vllm:num_requests_waiting)", "Value")))
     assert [item.rule.id for item in found] == ["keda-metric-type"]
