@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -14,6 +13,7 @@ from google.protobuf.empty_pb2 import Empty
 from pulumi.runtime.proto import language_pb2 as messages
 from pulumi.runtime.proto import language_pb2_grpc, plugin_pb2
 
+from tests.pulumi.doubles.policy_proxy import PolicyProxy
 from tests.pulumi.doubles.serving import serve
 
 ENGINE = sys.argv[-1]
@@ -60,14 +60,12 @@ class LanguageHost(language_pb2_grpc.LanguageRuntimeServicer):
     def RunPlugin(self, request, context) -> Iterator[messages.RunPluginResponse]:
         if request.kind != "analyzer":
             raise NotImplementedError(f"plugins of kind {request.kind} are not started here")
-        words = ("-u", "-m", "pulumi.policy", *request.args[:1], request.info.program_directory)
-        env = {**os.environ, **dict(word.split("=", 1) for word in request.env)}
-        pack = start(sys.executable, *words, env=env, cwd=request.pwd)
-        context.add_callback(lambda: pack.poll() is None and pack.send_signal(signal.SIGTERM))
-        threading.Thread(target=copy, args=(pack.stderr, sys.stderr), daemon=True).start()
-        for line in pack.stdout:
-            yield messages.RunPluginResponse(stdout=line)
-        yield messages.RunPluginResponse(exitcode=pack.wait())
+        proxy = PolicyProxy(request.args[0], request.info.program_directory, request.pwd)
+        over = threading.Event()
+        context.add_callback(over.set)
+        yield messages.RunPluginResponse(stdout=f"{proxy.port}\n".encode())
+        over.wait()
+        proxy.end()
 
 
 def exec_words(request: messages.RunRequest) -> tuple[str, ...]:
