@@ -24,7 +24,8 @@ def recorded(variant: str, *, preview: bool = False) -> Recording:
 class Program:
     """The resources of a program. Names are those of the program without ``enginehouse-<env>-``.
 
-    A resource is named ``Type name`` with the last part of its type (``*`` = any of that type); a place in it is ``key.key.0.key``.
+    A resource is named ``Type name`` with the last part of its type (``*`` = any of that type); a place in it is
+    ``key.key.0.key``, or ``key|key`` where keys have points.
     """
 
     def __init__(self, resources: Sequence[Recorded]) -> None:

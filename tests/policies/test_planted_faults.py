@@ -29,7 +29,7 @@ def test_a_planted_fault_gives_its_policy_and_no_other(pack_of, fault):
     assert all(item.level in ("mandatory", "advisory") for item in said)
 
 
-@pytest.mark.parametrize("change", faults_of_ground.CLEAN)
+@pytest.mark.parametrize("change", [*faults_of_ground.CLEAN, *faults_of_workloads.CLEAN])
 def test_what_looks_like_a_fault_and_is_none_gives_none(pack_of, change):
     changed = program()
     change(changed)
