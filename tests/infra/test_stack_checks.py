@@ -6,16 +6,22 @@ from pathlib import Path
 
 import pulumi
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
 
+from fleet.hardware import instance_types
 from fleet.node_pools import NodePool
 from infra import program
 from infra.config_reading import parse
 from infra.credentials import credential_problems
 from infra.problem import StackRefused
 from infra.stack_checks import problems
+from infra.stack_config import PoolConfig
+from infra.zone_groups import zone_groups
 from sources.yaml_file import read_mapping
 from tests.infra.recording import record
-from tests.infra.stacks import DEV, PROD, STAGING, VARIANTS, ZONES, config_of, stack
+from tests.infra.stacks import DEV, PROD, RELEASE, STAGING, VARIANTS, ZONES, config_of, stack
 
 TODAY = date(2030, 1, 1)
 RESERVED = "cr-0123456789abcdef0"  # invented
@@ -193,6 +199,35 @@ def test_a_value_that_is_none_is_told_by_its_key(name):
     assert problem.key == key
     assert words in problem.sentence
     assert problem.remedy
+
+
+@given(
+    name=st.sampled_from(sorted(instance_types())),
+    purchase=st.sampled_from(["on-demand", "spot", "capacity-block"]),
+    zones=st.lists(st.sampled_from([*ZONES, "eu-central-1f"]), max_size=3, unique=True),
+    numbers=st.tuples(*[st.integers(0, 5)] * 3),
+    efa=st.booleans(),
+    placement=st.booleans(),
+    reserved=st.booleans(),
+)
+def test_a_pool_without_problems_becomes_node_groups(name, purchase, zones, numbers, efa, placement, reserved):
+    low, desired, high = numbers
+    block = {"ends_on": "2099-01-01"} if purchase == "capacity-block" else {}
+    fields = {
+        "name": "x", "instance_type": name, "purchase": purchase, "zones": zones, "min_nodes": low,
+        "desired_nodes": desired, "max_nodes": high, "efa": efa, "placement_group": placement,
+        "reservation_id": RESERVED if reserved else None, "image": {"release": RELEASE}, **block,
+    }  # fmt: skip
+    try:
+        found = PoolConfig.model_validate(fields)
+    except ValidationError:
+        return
+    wrong = problems(stack("prod", pools=[found]), today=TODAY)
+    assert all(item.sentence and item.remedy for item in wrong)
+    if not wrong:
+        groups = zone_groups(found, ZONES)
+        assert sum(group.scaling.max for group in groups) == high
+        assert all(0 <= group.scaling.min <= group.scaling.desired <= group.scaling.max for group in groups)
 
 
 def test_two_pools_of_one_name_are_refused_with_the_name():
