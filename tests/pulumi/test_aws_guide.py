@@ -51,8 +51,8 @@ STAND_INS: Mapping[str, str] = {
 HIGH_LEVEL = {("configure", "set"), ("s3", "cp")}
 """Commands of the AWS command line that are no operation of an API."""
 OF_EVERY_COMMAND = {"query", "output", "region"}
-COPIED = ("infra", "Pulumi.yaml", "Pulumi.dev.yaml")
-LINKED = ("engines", "fleet", "policies", "sources", "workloads", "cli")
+COPIED = ("infra", "policies", "Pulumi.yaml", "Pulumi.dev.yaml")
+LINKED = ("engines", "fleet", "sources", "workloads", "cli")
 
 
 @dataclass(frozen=True)
