@@ -53,15 +53,20 @@ class PackServer:
         """What the pack says about itself."""
         return self.stub.GetAnalyzerInfo(empty_pb2.Empty())
 
-    def configure(self, config: Mapping[str, analyzer_pb2.PolicyConfig] | None = None) -> None:
-        """Give the pack its configuration; without one its own, as the engine does."""
+    def configure(
+        self, settings: Mapping[str, Mapping[str, Any]] | None = None, levels: Mapping[str, str] | None = None
+    ) -> None:
+        """Give the pack its own configuration, as the engine does, with settings and levels of policies over it."""
         own = self.info()
-        levels = {policy.name: policy.enforcementLevel for policy in own.policies}
         request = analyzer_pb2.ConfigureAnalyzerRequest()
-        for name, level in levels.items():
-            request.policyConfig[name].enforcementLevel = level
-        for name, settings in {**own.initialConfig, **(config or {})}.items():
-            request.policyConfig[name].properties.CopyFrom(settings.properties)
+        for policy in own.policies:
+            request.policyConfig[policy.name].enforcementLevel = policy.enforcementLevel
+        for name, level in (levels or {}).items():
+            request.policyConfig[name].enforcementLevel = analyzer_pb2.EnforcementLevel.Value(level.upper())
+        for name, stated in own.initialConfig.items():
+            request.policyConfig[name].properties.CopyFrom(stated.properties)
+        for name, said in (settings or {}).items():
+            request.policyConfig[name].properties.update(said)
         self.stub.Configure(request)
 
     def review(self, resources: Recording | Sequence[Recorded]) -> list[Said]:
@@ -71,14 +76,9 @@ class PackServer:
 
     def review_each(self, resources: Sequence[Recorded], *, among: Sequence[Recorded] = ()) -> list[Said]:
         """What it says about the inputs of each resource; ``among`` has their providers."""
-        providers = {item.urn: item for item in (*among, *resources)}
         said: list[Said] = []
-        for item in resources:
-            request = analyzer_pb2.AnalyzeRequest(
-                type=item.type, urn=item.urn, name=item.name, properties=_struct(item.inputs),
-                options=_options(item), provider=_provider(item, providers),
-            )  # fmt: skip
-            said += [_said(found, item.urn) for found in self.stub.Analyze(request).diagnostics]
+        for request in requests(resources, among=among):
+            said += [_said(found, request.urn) for found in self.stub.Analyze(request).diagnostics]
         return said
 
     def review_stack(self, resources: Sequence[Recorded]) -> list[Said]:
@@ -93,6 +93,16 @@ class PackServer:
         )
         answer = self.stub.Remediate(request)
         return {found.policyName: dict(found.properties) for found in answer.remediations}
+
+
+def requests(resources: Sequence[Recorded], *, among: Sequence[Recorded] = ()) -> Iterator[analyzer_pb2.AnalyzeRequest]:
+    """What the engine asks about each resource before it is registered."""
+    providers = {item.urn: item for item in (*among, *resources)}
+    for item in resources:
+        yield analyzer_pb2.AnalyzeRequest(
+            type=item.type, urn=item.urn, name=item.name, properties=_struct(item.inputs),
+            options=_options(item), provider=_provider(item, providers),
+        )  # fmt: skip
 
 
 def stack_resources(resources: Sequence[Recorded]) -> list[analyzer_pb2.AnalyzerResource]:
