@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.pulumi.checkout import Checkout
 from tests.pulumi.engine import ENGINE, ROOT, Stack
 
 PROJECT = """\
@@ -46,6 +47,12 @@ def engine() -> Path:
 def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment of every stack: a place where the doubles keep what they read from the SDKs, and no account."""
     return {"DOUBLES_TYPES": str(tmp_path_factory.mktemp("types")), "AWS_ACCESS_KEY_ID": "doubles"}
+
+
+@pytest.fixture(scope="session")
+def checkout(engine: Path, tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, str]) -> Checkout:
+    """A copy of what the platform's stacks need."""
+    return Checkout.copied(tmp_path_factory.mktemp("platform"), surroundings)
 
 
 @pytest.fixture

@@ -1,0 +1,43 @@
+"""The platform with faults planted into it.
+
+``planted:faults`` lists them as [type, end of the name, path, value], ``planted:objects`` has more objects of the
+cluster by their name.
+"""
+
+import pulumi
+from pulumi.runtime import register_resource_transform
+from pulumi_kubernetes.apiextensions import CustomResource
+
+from infra.program import run
+
+FAULTS = pulumi.Config("planted").require_object("faults")
+OBJECTS = pulumi.Config("planted").get_object("objects") or {}
+
+
+def plant(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    """Writes each fault's value into the resource that it is about."""
+    props = dict(args.props)
+    for type_, end, path, value in FAULTS:
+        if args.type_ == type_ and args.name.endswith(end):
+            props = written(props, path, value)
+    return pulumi.ResourceTransformResult(props, args.opts)
+
+
+def written(found, path, value):
+    """The same with another value at a path; None takes it out."""
+    if not path:
+        return value
+    copied = list(found) if isinstance(found, list) else dict(found)
+    key, *rest = path
+    if value is None and not rest:
+        copied.pop(key, None)
+    else:
+        copied[key] = written(copied[key] if rest else None, rest, value)
+    return copied
+
+
+register_resource_transform(plant)
+run()
+for name, item in OBJECTS.items():
+    others = {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata")}
+    CustomResource(name, item["apiVersion"], item["kind"], item["metadata"], others=others)

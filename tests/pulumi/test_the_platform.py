@@ -1,0 +1,118 @@
+"""The platform on the real engine: every kind of stack is previewed, applied, and then stays as it is."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.stack_config import StackConfig
+from tests.infra.manifest_folders import advisory, put, written
+from tests.infra.stacks import DEV, STAGING, VARIANTS, config_of
+from tests.pulumi.checkout import Checkout
+from tests.pulumi.engine import Stack
+from tests.workloads.invented import VERSIONS
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(400)]
+
+NEWER = "1.34.1-20300202"  # invented
+MAP = "kubernetes:core/v1:ConfigMap"
+GROUP = "aws:eks/nodeGroup:NodeGroup"
+
+
+@pytest.fixture(scope="module")
+def applied(checkout: Checkout) -> dict[str, Stack]:
+    """The stacks that were applied already, by their variant."""
+    return {}
+
+
+def applied_stack(checkout: Checkout, applied: dict[str, Stack], name: str) -> Stack:
+    if name not in applied:
+        stack = checkout.stack(name, VARIANTS[name])
+        stack.up().ok()
+        applied[name] = stack
+    return applied[name]
+
+
+def with_release(config: StackConfig, pool: str, release: str) -> StackConfig:
+    """The configuration with another image in one pool."""
+    pools = [
+        item.model_copy(update={"image": item.image.model_copy(update={"release": release})})
+        if item.name == pool
+        else item
+        for item in config.pools
+    ]
+    return config.model_copy(update={"pools": tuple(pools)})
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_stack_is_previewed_applied_and_then_stays_as_it_is(name: str, checkout: Checkout, applied) -> None:
+    stack = checkout.stack(name, VARIANTS[name])
+    preview = stack.preview().ok()
+    assert set(preview.changes()) == {"create"}
+    assert stack.journal == []
+    made = stack.up().ok()
+    assert made.changes() == preview.changes()
+    assert {entry["op"] for entry in stack.journal} == {"create"}
+    assert stack.up().ok().changes() == {}
+    applied[name] = stack
+
+
+def test_a_newer_image_updates_its_node_group_in_place_and_nothing_else(checkout: Checkout, applied) -> None:
+    stack = applied_stack(checkout, applied, "dev")
+    before = len(stack.journal)
+    stack.configure(config_of(with_release(DEV, "l4", NEWER)))
+    (change,) = [step for step in stack.up().ok().steps if step.op != "same"]
+    assert (change.op, change.type, change.changed) == ("update", GROUP, ("releaseVersion",))
+    assert "l4" in change.name
+    assert [entry["op"] for entry in stack.journal[before:]] == ["update"]
+
+
+def served(environment: Path, **parts: Any) -> None:
+    """Writes a manifest with its pin, and the record of its image."""
+    image = f"example.invalid/vllm@sha256:{'1' * 64}"
+    put(environment, written(engine={"name": "vllm", "version": VERSIONS["vllm"], "image": image}, **parts))
+    record = {"engine": "vllm", "version": VERSIONS["vllm"], "digest": image, "date": "2030-01-01", "who": "a test"}
+    (environment / "images.yaml").write_text(json.dumps({"images": [record]}), encoding="utf-8")
+
+
+def harmless(folder: Path) -> None:
+    """A folder of advisories that say nothing against the engines."""
+    folder.mkdir()
+    record = {
+        **advisory(id_="INVENTED-0"),
+        "affected": [{"package": {"ecosystem": "PyPI", "name": "vllm"}, "versions": ["0.1"]}],
+    }
+    (folder / "INVENTED-0.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def test_a_changed_manifest_updates_its_config_map_and_deletes_nothing(checkout: Checkout, applied) -> None:
+    stack = applied_stack(checkout, applied, "dev")
+    harmless(checkout.folder / "advisories")
+    stack.configure({**config_of(DEV), "enginehouse:data": ["advisories"]})
+    served(checkout.environments / "dev")
+    added = stack.up().ok().changes()
+    assert any(name.startswith(MAP) for name in added["create"])
+    before = len(stack.journal)
+    served(checkout.environments / "dev", batch={"max_model_len": 4096})
+    stack.up().ok()
+    since = [(entry["op"], entry["type"]) for entry in stack.journal[before:]]
+    assert ("update", MAP) in since
+    assert {op for op, _ in since} == {"update"}
+
+
+def test_what_hurts_to_lose_is_not_destroyed(checkout: Checkout, applied) -> None:
+    stack = applied_stack(checkout, applied, "staging")
+    before = len(stack.journal)
+    refused = stack.destroy().refused()
+    assert "protect" in refused.errors
+    for kind in ("aws:ec2/vpc:Vpc", "aws:eks/cluster:Cluster", "aws:fsx/lustreFileSystem:LustreFileSystem"):
+        assert kind in refused.output, kind
+    assert stack.journal[before:] == []
+    assert STAGING.environment != "dev"
+
+
+def test_a_dev_stack_is_destroyed_in_an_order_that_the_cloud_allows(checkout: Checkout, applied) -> None:
+    stack = applied_stack(checkout, applied, "dev")
+    stack.destroy().ok()
+    del applied["dev"]

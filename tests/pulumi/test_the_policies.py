@@ -1,0 +1,76 @@
+"""`pulumi preview --policy-pack` on the real engine: one planted fault for each file of policies stops it."""
+
+import copy
+from typing import Any
+
+import pytest
+
+from engines.catalogue import load
+from tests.infra.stacks import PROD
+from tests.pulumi.checkout import Checkout, Fault
+from tests.pulumi.engine import Outcome
+from tests.workloads import invented
+from workloads import RenderGround, render
+
+pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(400)]
+
+CLUSTER, GROUP = "aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup"
+TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
+FAULTS: dict[str, Fault] = {
+    "metadata-tokens": (TEMPLATE, "-l4-template", ["metadataOptions", "httpTokens"], "optional"),
+    "ami-release-unpinned": (GROUP, "-l4-nodes", ["releaseVersion"], None),
+    "cluster-endpoint-open": (CLUSTER, "-cluster", ["vpcConfig", "endpointPublicAccess"], True),
+    "lustre-capacity": ("aws:fsx/lustreFileSystem:LustreFileSystem", "-file-system", ["storageCapacity"], 1300),
+    "key-rotation": ("aws:kms/key:Key", "-logs-key", ["enableKeyRotation"], False),
+    "iam-admin-policy": (
+        "aws:iam/rolePolicyAttachment:RolePolicyAttachment",
+        "-node-AmazonEKSWorkerNodePolicy",
+        ["policyArn"],
+        "arn:aws:iam::aws:policy/AdministratorAccess",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def outcome(checkout: Checkout) -> Outcome:
+    """A preview of the stack with all of it."""
+    stack = checkout.planted("faults", PROD, list(FAULTS.values()), objects())
+    return stack.preview("--policy-pack", str(checkout.folder / "policies"))
+
+
+def objects() -> dict[str, Any]:
+    """What a manifest renders to, with an image by tag and a scaler without its fallback."""
+    hardware = {"instance_type": "p5.48xlarge", "gpus": 2, "purchase": "capacity-block"}
+    manifest = invented.pinned("chat", hardware=hardware, scaling={"min": 1, "max": 4})
+    rendered = {i["kind"]: copy.deepcopy(dict(i)) for i in render(manifest, load(), RenderGround(pools=PROD.pools))}
+    deployment, scaler = rendered["Deployment"], rendered["ScaledObject"]
+    deployment["spec"]["template"]["spec"]["containers"][0]["image"] = "example.org/vllm:latest"
+    scaler["spec"].pop("fallback", None)
+    return {"chat": deployment, "chat-scaler": scaler}
+
+
+def mandatory(outcome: Outcome) -> dict[str, str]:
+    """Policy -> the message of what it refuses."""
+    return {item.policy: item.message for item in outcome.violations if item.level == "mandatory"}
+
+
+def test_a_refused_preview_ends_with_an_error_and_changes_nothing(outcome: Outcome) -> None:
+    outcome.refused()
+    assert mandatory(outcome)
+
+
+@pytest.mark.parametrize("policy", [*FAULTS, "image-digest", "keda-fallback"])
+def test_a_planted_fault_is_refused_by_its_policy(policy: str, outcome: Outcome) -> None:
+    assert policy in mandatory(outcome), sorted(mandatory(outcome))
+
+
+def test_what_is_not_known_yet_is_never_a_pass(outcome: Outcome) -> None:
+    later = [item for item in outcome.violations if "not judged yet" in item.message]
+    assert later
+    assert {item.level for item in later} == {"advisory"}
+
+
+def test_a_clean_stack_has_no_violation(checkout: Checkout) -> None:
+    stack = checkout.stack("clean", PROD)
+    found = stack.preview("--policy-pack", str(checkout.folder / "policies")).ok()
+    assert [item for item in found.violations if "not judged yet" not in item.message] == []
