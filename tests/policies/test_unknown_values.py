@@ -4,20 +4,7 @@ import pytest
 
 from tests.infra.stacks import VARIANTS
 from tests.policies.edited import program, recorded
-from tests.policies.unknown_places import PLACES
-
-SEEN_AT_UPDATE = {
-    "role-arn",
-    "node-role-arn",
-    "iam-trust-everyone",
-    "iam-action-wildcard",
-    "iam-resource-wildcard",
-    "cluster-security-group-missing",
-    "efa-security-group-missing",
-    "lustre-link-bucket",
-    "bucket-public",
-}
-"""What a preview of the program can't judge: ids, ARNs, and the documents that name them."""
+from tests.policies.unknown_places import PLACES, SEEN_AT_UPDATE
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,18 @@ from tests.policies.faults_of_ground import (
 from tests.policies.faults_of_nodes import H100, H100_TEMPLATE, L4, L4_TEMPLATE, PLUGIN, placed
 from tests.policies.faults_of_workloads import DEPLOYMENT, MAP, SCALER, deployed, scaled, served
 
-NO_SOURCE: Mapping[str, list[str]] = {"networkInterfaces": [], "securityGroupIds": [], "launchTemplate": []}
+SEEN_AT_UPDATE = {
+    "role-arn",
+    "node-role-arn",
+    "iam-trust-everyone",
+    "iam-action-wildcard",
+    "iam-resource-wildcard",
+    "cluster-security-group-missing",
+    "efa-security-group-missing",
+    "lustre-link-bucket",
+    "bucket-public",
+}
+"""What a preview of the program can't judge everywhere: ids, ARNs, and the documents that name them."""
 
 
 def at(name: str, path: str) -> Change:
