@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from fleet.canary_arm import canary_arm
 from fleet.cloud.manifests import is_news
 from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
 from fleet.manifest import NO_MANIFESTS, AnyManifest, Manifest, ManifestError, PinnedManifest
 from fleet.rules import review
+from fleet.rules.pins import stale
 from fleet.violation import Enforcement, Violation
 from infra.problem import Problem
 from sources import manifest_file
@@ -49,7 +51,10 @@ def judged(folder: Path, facts: Facts, catalogue: EngineCatalogue, adopted: Iter
     running = {(item.name, item.identity) for item in adopted}
     warnings: list[str] = []
     for path, manifest in pinned.items():
-        found = review(manifest, facts, catalogue, written=_source(path, written))
+        found = [
+            *review(manifest, facts, catalogue, written=_source(path, written)),
+            *_stale_arm(path, manifest, written),
+        ]
         is_running = (manifest.name, manifest.identity) in running
         may_stay = is_running and facts.policy.existing_identities == "warn"
         for item in found:
@@ -75,8 +80,14 @@ def _read(folder: Path) -> tuple[list[_File], list[Problem]]:
 
 
 def _source(path: Path, written: dict[Path, Manifest]) -> Manifest | None:
-    """The written manifest of a pin; a canary's pin is of its own making."""
+    """The written manifest of a pin; that of a canary's pin is another one's arm, see `_stale_arm`."""
     return next((item for place, item in written.items() if manifest_file.pinned_path(place) == path), None)
+
+
+def _stale_arm(path: Path, pinned: PinnedManifest, written: dict[Path, Manifest]) -> list[Violation]:
+    """A canary's pin against the arm that the manifest with the canary asks for."""
+    source = next((item for place, item in written.items() if manifest_file.canary_path(place) == path), None)
+    return [] if source is None else stale(canary_arm(source), pinned, source_digest=source.source_digest)
 
 
 def _unpinned(written: dict[Path, Manifest], pinned: dict[Path, PinnedManifest]) -> Iterator[Problem]:

@@ -25,6 +25,11 @@ def pinned_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}{PINNED_SUFFIX}")
 
 
+def canary_path(path: Path) -> Path:
+    """Where the pin of a written manifest's canary stands: ``x.yaml`` -> ``x.canary.pinned.yaml``."""
+    return path.with_name(f"{path.stem}.canary{PINNED_SUFFIX}")
+
+
 def write(path: Path, manifest: AnyManifest, *, comments: Iterable[str] = ()) -> None:
     """Write a manifest, below lines of comment, as a whole or not at all; raises `SourceError`."""
     head = "".join(f"# {line}\n" for line in comments)

@@ -83,7 +83,7 @@ def _stale(path: Path, manifest: Manifest) -> str | None:
 def _write(path: Path, choice: Choice) -> None:
     arms = [(manifest_file.pinned_path(path), choice)]
     if choice.canary is not None:
-        arms.append((path.with_name(f"{path.stem}.canary.pinned.yaml"), choice.canary))
+        arms.append((manifest_file.canary_path(path), choice.canary))
     for target, arm in arms:
         if arm.pinned is None:
             tell(f"{target} not written: a part is missing or refused")

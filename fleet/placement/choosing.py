@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fleet.canary_arm import canary_arm
 from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
 from fleet.manifest import Manifest, PinnedManifest, missing_pins
@@ -270,14 +271,7 @@ def _rank(candidate: Candidate) -> tuple[bool | float | str, ...]:
 
 def _canary(manifest: Manifest, chosen: Candidate, facts: Facts, catalogue: EngineCatalogue) -> Choice:
     """The second arm, on another engine, under its own name."""
-    wish = manifest.spec.canary
-    spec = manifest.spec.model_copy(update={"engine": wish.engine if wish else None, "canary": None})
-    served_name = manifest.served_name
-    arm = Manifest(
-        metadata=manifest.metadata.model_copy(update={"name": f"{manifest.name[:56]}-canary"}),
-        spec=spec.model_copy(update={"served_name": served_name}),
-    )
-    return _choose(arm, facts, catalogue, source_digest=manifest.source_digest, exclude=chosen.engine)
+    return _choose(canary_arm(manifest), facts, catalogue, source_digest=manifest.source_digest, exclude=chosen.engine)
 
 
 def _pinned_canary(manifest: Manifest, choice: Choice | None) -> Canary | None:

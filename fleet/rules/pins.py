@@ -65,12 +65,15 @@ def pin_stale(case: Case) -> Iterator[Violation]:
         yield from stale(case.written, case.manifest)
 
 
-def stale(written: Manifest, pinned: PinnedManifest) -> list[Violation]:
-    """Whether the written manifest has changed since it was pinned, or the pin was changed by hand; needs no facts."""
+def stale(written: Manifest, pinned: PinnedManifest, *, source_digest: str | None = None) -> list[Violation]:
+    """Whether the written manifest has changed since it was pinned, or the pin was changed by hand; needs no facts.
+
+    ``source_digest`` is given for a canary's arm (`fleet.canary_arm`), which is pinned from the manifest that has it.
+    """
     if written.name != pinned.name:
         message = f"the pin is of '{pinned.name}', the written manifest is '{written.name}'"
         return [_stale("/metadata/name", message, written.name, pinned.name)]
-    found, wanted = pinned.pin.source_digest, written.source_digest
+    found, wanted = pinned.pin.source_digest, source_digest or written.source_digest
     if found != wanted:
         message = f"{pinned.name} was pinned from {found}, but the written manifest has changed since and is {wanted}"
         return [_stale("/pin/source_digest", message, wanted, found)]

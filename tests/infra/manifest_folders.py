@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from engines.catalogue import load
+from fleet.canary_arm import canary_arm
 from fleet.facts import Facts
 from fleet.images import ImageRecord
 from fleet.manifest import Manifest, PinnedManifest, dump, from_document
@@ -47,6 +48,15 @@ def put(folder: Path, source: Manifest, pinned: PinnedManifest | None = None) ->
     pinned = pinned or pin_of(source)
     (folder / f"{source.name}.yaml").write_text(dump(source), encoding="utf-8")
     (folder / f"{source.name}.pinned.yaml").write_text(dump(pinned), encoding="utf-8")
+    return pinned
+
+
+def put_canary(folder: Path, source: Manifest, pinned: PinnedManifest | None = None) -> PinnedManifest:
+    """The pin of a manifest's canary, as pinning makes it where nothing is open."""
+    arm = pin_of(canary_arm(source))
+    pin = arm.pin.model_copy(update={"source_digest": source.source_digest})
+    pinned = pinned or arm.model_copy(update={"pin": pin})
+    (folder / f"{source.name}.canary.pinned.yaml").write_text(dump(pinned), encoding="utf-8")
     return pinned
 
 

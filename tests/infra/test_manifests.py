@@ -7,15 +7,16 @@ import pulumi
 import pytest
 
 from engines.catalogue import load
-from fleet.manifest import PinnedManifest, parse
+from fleet.manifest import Manifest, PinnedManifest, parse
 from infra.manifest_layer import manifest_layer
 from infra.manifest_review import Judged
 from infra.manifests import KEY, Manifests, ManifestsArgs, config_map_name
 from infra.render_ground import render_ground
 from sources.environment import Adopted
 from tests.infra import stacks
-from tests.infra.manifest_folders import advisory, facts, judge, pin_of, put, spec, written
+from tests.infra.manifest_folders import advisory, facts, judge, pin_of, put, put_canary, spec, written
 from tests.infra.recording import Recording, record
+from tests.workloads.invented import VERSIONS, image
 from workloads import NodeLocalWeights, RenderGround, SharedWeights
 
 
@@ -99,6 +100,51 @@ def test_a_stale_pin_stops_even_an_adopted_identity(folder, data):
     found = judge(folder, facts(data), adopted(pinned))
     assert "pin-stale" in messages(found)
     assert "enginehouse pin" in messages(found)
+
+
+CANARY = {"engine": {"name": "sglang", "version": VERSIONS["sglang"], "image": image("sglang")}, "share": 0.02}
+
+
+def stale_problems(found: Judged) -> list[str]:
+    return [problem.sentence for problem in found.problems if "pin-stale" in problem.sentence]
+
+
+def test_a_canary_s_pin_of_the_manifest_as_it_stands_is_not_stale(folder, data):
+    source = written(canary=CANARY)
+    put(folder, source)
+    arm = put_canary(folder, source)
+    found = judge(folder, facts(data))
+    assert stale_problems(found) == []
+    assert arm in found.manifests
+
+
+def test_a_canary_s_pin_from_before_a_change_of_its_manifest_stops(folder, data):
+    arm = put_canary_of(folder, written(canary=CANARY))
+    put(folder, written(canary=CANARY, batch={"max_model_len": 4096}))
+    (problem,) = stale_problems(judge(folder, facts(data)))
+    assert "chat.canary.pinned.yaml" in problem
+    assert arm.identity in problem
+
+
+def test_a_canary_s_pin_that_was_changed_by_hand_stops(folder, data):
+    source = written(canary=CANARY)
+    put(folder, source)
+    arm = put_canary(folder, source)
+    other = arm.spec.model_copy(update={"batch": arm.spec.batch.model_copy(update={"max_model_len": 4096})})
+    put_canary(folder, source, arm.model_copy(update={"spec": other}))
+    (problem,) = stale_problems(judge(folder, facts(data)))
+    assert "/spec/batch/max_model_len" in problem
+
+
+def test_a_canary_s_pin_outlives_no_manifest_that_has_dropped_its_canary(folder, data):
+    put_canary_of(folder, written(canary=CANARY))
+    put(folder, written())
+    assert len(stale_problems(judge(folder, facts(data)))) == 1
+
+
+def put_canary_of(folder: Path, source: Manifest) -> PinnedManifest:
+    folder.mkdir(parents=True)
+    return put_canary(folder, source)
 
 
 def test_a_written_manifest_without_a_pin_is_told(folder, data):
