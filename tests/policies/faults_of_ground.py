@@ -2,6 +2,7 @@
 
 import json
 
+from tests.infra.sdk_shapes import UNKNOWN
 from tests.policies.edited import Program
 from tests.policies.fault import Fault, add, all_of, chart, drop, put, remove
 from tests.policies.faults_of_nodes import CLUSTER
@@ -13,24 +14,26 @@ READ_POLICY = "Policy weights-read"
 NODE_ROLE = "Role node-role"
 POD_ROLE = "Role node-add-ons-vpc-cni-role"
 CNI = "Addon node-add-ons-vpc-cni"
+_EVERYBODY = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"}
 _GITHUB = "arn:aws:iam::111122223333:oidc-provider/token.actions.githubusercontent.com"
 
 
-def statement(name: str, prop: str, **fields):
-    """Write some fields into the first statement of a document."""
+def rewritten(name: str, prop: str, edit):
+    """Change the statements of a document; one that names what is not known yet stays unknown as a whole."""
 
     def change(program: Program) -> None:
-        document = json.loads(program.get(name, prop))
-        document["Statement"][0].update(fields)
-        program.put(name, prop, json.dumps(document))
+        stated = program.get(name, prop)
+        if stated != UNKNOWN:
+            document = json.loads(stated)
+            edit(document["Statement"])
+            program.put(name, prop, json.dumps(document))
 
     return change
 
 
-def everybody_reads(program: Program) -> None:
-    document = json.loads(program.get("BucketPolicy weights-encrypted-transport", "policy"))
-    document["Statement"].append({"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resource": "*"})
-    program.put("BucketPolicy weights-encrypted-transport", "policy", json.dumps(document))
+def statement(name: str, prop: str, **fields):
+    """Write some fields into the first statement of a document."""
+    return rewritten(name, prop, lambda statements: statements[0].update(fields))
 
 
 def service(kind: str, **annotations: str):
@@ -109,7 +112,8 @@ DATA = (
     Fault("secrets of the cluster in the clear", "cluster-secrets-unencrypted", drop(CLUSTER, "encryptionConfig")),
     Fault("public ACLs not blocked", "bucket-public",
           put("BucketPublicAccessBlock weights-private", "blockPublicAcls", False)),
-    Fault("everybody reads weights", "bucket-public", everybody_reads),
+    Fault("everybody reads weights", "bucket-public",
+          rewritten("BucketPolicy weights-encrypted-transport", "policy", lambda found: found.append(_EVERYBODY))),
     Fault("versions suspended", "bucket-unversioned",
           put("BucketVersioning weights-versions", "versioningConfiguration.status", "Suspended")),
     Fault("a key that never rotates", "key-rotation", put("Key logs-key", "enableKeyRotation", False)),

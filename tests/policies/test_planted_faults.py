@@ -33,7 +33,7 @@ def test_a_planted_fault_gives_its_policy_and_no_other(pack_of, fault):
 
 
 @pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.policy not in NEEDS_IDS], ids=str)
-def test_at_preview_a_planted_fault_is_found_or_left_for_the_update_but_never_passed(pack_of, fault):
+def test_a_preview_finds_a_planted_fault_or_leaves_it_to_the_update(pack_of, fault):
     changed = program(fault.variant, preview=True)
     fault.change(changed)
     server = pack_of(fault.variant)
