@@ -1,9 +1,10 @@
 """What one stack is told: ``enginehouse:stack`` of ``Pulumi.<env>.yaml``, read once into closed values."""
 
+import re
 from ipaddress import IPv4Network
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from fleet.node_pools import NodePool
 from fleet.spec import Line, Name
@@ -16,6 +17,25 @@ Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 Zone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")]
 Minor = Annotated[str, StringConstraints(pattern=r"^1\.\d{2}$")]
+
+
+_REPOSITORY_PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
+_REPOSITORY = re.compile(rf"{_REPOSITORY_PART}(/{_REPOSITORY_PART})*")
+_REPOSITORY_LENGTH = range(2, 257)
+
+
+def _is_repository(value: str) -> str:
+    """As ECR takes it (API, CreateRepository)."""
+    if len(value) not in _REPOSITORY_LENGTH or not _REPOSITORY.fullmatch(value):
+        remedy = (
+            "give 2 to 256 lower-case letters and digits, in parts between single slashes, with single dots, one or "
+            "two underscores or dashes inside a part"
+        )
+        raise ValueError(f"'{value[:60]}' is no name that ECR takes for a repository; {remedy}")
+    return value
+
+
+Repository = Annotated[str, AfterValidator(_is_repository)]
 
 
 class NetworkConfig(Value):
@@ -148,7 +168,7 @@ class StackConfig(Value):
     system_nodes: SystemNodesConfig = SystemNodesConfig()
     pools: Annotated[tuple[PoolConfig, ...], Field(min_length=1)]
     weights: Weights
-    repositories: tuple[Line, ...] = ()
+    repositories: tuple[Repository, ...] = ()
     """Names of image repositories that are made in the account's registry."""
     budget: BudgetConfig
     versions: Versions = Versions()

@@ -13,7 +13,11 @@ from infra.stack_config import PoolConfig
 EFA_HUGE_PAGES = 5128
 """Of 2 MiB, so that pods find the 5120 MiB which the EKS guide lets them ask for and EFA its own."""
 PULL_MIB_PER_SECOND = 600
-"""Below this throughput of the volume parallel pulls make starts slower (EKS AMI documentation, FastImagePull)."""
+"""Below this throughput of the volume parallel pulls are said to make starts slower.
+
+Second-hand: Convox (docs.convox.com, fast_image_pull_enable) reports it of AWS, whose own page was not found; nodeadm's
+source says no more of the gate than that it takes processors, memory and disk throughput while it pulls.
+"""
 _BOUNDARY = "==ENGINEHOUSE=="
 _NODE_DIRECTORIES = ("/var/lib/kubelet", "/var/log/pods")
 _IMAGE_DIRECTORIES = ("/var/lib/containerd", "/var/lib/soci-snapshotter")

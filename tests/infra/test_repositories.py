@@ -6,14 +6,19 @@ from functools import cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from fleet.cloud.data import repository_findings
 from fleet.cloud.identity import document_findings, statements_of
 from infra.pull_through import CLOSED, OPEN, OPEN_CACHES, NoPullThrough, PullThrough
 from infra.repositories import Repositories, RepositoriesArgs
 from infra.stack_checks import LONGEST_ENVIRONMENT
+from infra.stack_config import StackConfig
+from tests.infra import stacks
 from tests.infra.recording import Recording, record
 
+ECR_NAME = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*"
+"""As the API reference of ECR states it (CreateRepository, repositoryName)."""
 SECRET = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:ecr-pullthroughcache/docker-AbCdEf"
 
 
@@ -123,6 +128,25 @@ def test_only_a_stack_that_is_thrown_away_takes_its_images_with_it(protect):
 
 def test_names_that_differ_by_a_slash_are_two_repositories():
     assert len(recorded(names=("a/b", "a-b"), caches=()).of("Repository")) == 2
+
+
+def of_stack(name: str) -> tuple[str, ...]:
+    return StackConfig.model_validate(
+        {**stacks.DEV.model_dump(exclude={"repositories"}), "repositories": [name]}
+    ).repositories
+
+
+@given(st.from_regex(ECR_NAME, fullmatch=True).filter(lambda name: 2 <= len(name) <= 256))
+def test_a_name_that_ecr_takes_is_taken(name):
+    assert of_stack(name) == (name,)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a", "a" * 257, "A1", "-a", "a-", "a..b", "a___b", "a/-b", "a/", "/a", "a b", "a:1", "a1\n"]
+)
+def test_a_name_that_ecr_does_not_take_is_refused_with_what_would_be_right(name):
+    with pytest.raises(ValidationError, match="give 2 to 256"):
+        of_stack(name)
 
 
 def test_a_prefix_that_is_too_long_is_refused_with_its_length():

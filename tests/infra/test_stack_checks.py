@@ -186,6 +186,8 @@ UNREADABLE = {
     "an unknown instance": ({"pools__0__instance_type": "g6.xlrge"}, "pools.0.instance_type", "g6.xlarge"),
     "a purchase that is not sold": ({"pools__0__purchase": "capacity-block"}, "pools.0.purchase", "is not sold as"),
     "one zone": ({"network__zones": [ZONES[0]]}, "network.zones", "at least 2"),
+    "a repository in capitals": ({"repositories": ["Engines"]}, "repositories.0", "no name that ECR takes"),
+    "a repository below nothing": ({"repositories": ["a1", "a1//b"]}, "repositories.1", "between single slashes"),
     "bits behind the network": ({"network__cidr": "10.0.0.1/16"}, "network.cidr", "write its first address and length"),
 }
 
