@@ -19,6 +19,23 @@ runtime: python
 Starter = Callable[..., Stack]
 
 
+TIER = pytest.StashKey[set[str]]()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Remembers which tests are of the tier."""
+    config.stash[TIER] = {item.nodeid for item in items if item.get_closest_marker("pulumi")}
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Says how long the tier took: five minutes are what it may take on a quiet machine."""
+    tier = config.stash.get(TIER, set())
+    reports = [item for kind in terminalreporter.stats.values() for item in kind if isinstance(item, pytest.TestReport)]
+    seconds = sum(item.duration for item in reports if item.nodeid in tier)
+    if seconds:
+        terminalreporter.write_line(f"tier pulumi took {seconds:.0f} s")
+
+
 def ci_tools() -> ModuleType:
     """`.ci/tools.py` as a module."""
     spec = importlib.util.spec_from_file_location("enginehouse_ci_tools", ROOT / ".ci" / "tools.py")

@@ -129,8 +129,13 @@ class Stack:
         return self.run("up", "--yes", "--skip-preview", "--non-interactive", *words, logs=True)
 
     def destroy(self, *words: str) -> Outcome:
-        """``pulumi destroy``"""
-        return self.run("destroy", "--yes", "--skip-preview", "--non-interactive", *words, logs=True)
+        """``pulumi destroy``, with the preview before it: without one, what is not protected goes before an error."""
+        return self.run("destroy", "--yes", "--non-interactive", *words, logs=True)
+
+    def protected(self) -> set[str]:
+        """The types of the resources that are protected, as the state has them."""
+        state = json.loads(self.run("stack", "export", "--stack", self.name).ok().output)
+        return {item["type"] for item in state["deployment"]["resources"] if item.get("protect")}
 
     def run(self, *words: str, logs: bool = False) -> Outcome:
         """One command, ended with everything that it started when it takes too long."""

@@ -183,6 +183,7 @@ def holds(printed: str, shown: str) -> bool:
 
 
 @pytest.mark.pulumi
+@pytest.mark.timeout(400)
 def test_the_blocks_of_the_guide_run_in_their_order(ran: list[Ran]) -> None:
     assert len(ran) >= 8
     for item in ran:
@@ -191,6 +192,7 @@ def test_the_blocks_of_the_guide_run_in_their_order(ran: list[Ran]) -> None:
 
 
 @pytest.mark.pulumi
+@pytest.mark.timeout(400)
 def test_the_blocks_print_what_the_guide_shows(ran: list[Ran]) -> None:
     outputs = {item.block.body: item.output for item in ran}
     checked = 0
@@ -205,6 +207,7 @@ def test_the_blocks_print_what_the_guide_shows(ran: list[Ran]) -> None:
 
 
 @pytest.mark.pulumi
+@pytest.mark.timeout(400)
 def test_the_role_of_the_guide_may_make_the_roles_of_the_program(ran: list[Ran], clone: Path) -> None:
     journal = (clone.parent / "journal.jsonl").read_text(encoding="utf-8")
     made = [json.loads(line) for line in journal.splitlines()]
@@ -219,6 +222,7 @@ def test_the_role_of_the_guide_may_make_the_roles_of_the_program(ran: list[Ran],
 
 
 @pytest.mark.pulumi
+@pytest.mark.timeout(400)
 def test_the_pulumi_commands_that_are_not_run_have_their_options(engine: Path) -> None:
     found = list(commands("pulumi"))
     assert found
