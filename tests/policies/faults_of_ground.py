@@ -26,7 +26,8 @@ def rewritten(name: str, prop: str, edit):
         if stated != UNKNOWN:
             document = json.loads(stated)
             edit(document["Statement"])
-            program.put(name, prop, json.dumps(document))
+            stated = json.dumps(document)
+        program.put(name, prop, stated)
 
     return change
 
