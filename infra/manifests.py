@@ -29,6 +29,8 @@ class Manifests(pulumi.ComponentResource):
 
     config_maps: Mapping[str, core.ConfigMap]
     """By the deployment's name."""
+    identities: Mapping[str, str]
+    """What of each is registered: ``adopted.yaml`` is made of it."""
 
     def __init__(self, name: str, args: ManifestsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("enginehouse:infra:Manifests", name, None, opts)
@@ -37,7 +39,8 @@ class Manifests(pulumi.ComponentResource):
             item.name: core.ConfigMap(f"{name}-{item.name}", metadata=_head(item, args), data=_data(item), opts=child)
             for item in args.manifests
         }
-        self.register_outputs({"identities": {item.name: item.identity for item in args.manifests}})
+        self.identities = {item.name: item.identity for item in args.manifests}
+        self.register_outputs({"identities": dict(self.identities)})
 
 
 def config_map_name(deployment: str) -> str:

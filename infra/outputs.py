@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def outputs_of(config: StackConfig, platform: "Platform", prices: tuple[Price, ...]) -> Mapping[str, Any]:
     """The outputs by name; ``prices`` are the environment's own, which count first."""
     cluster, storage = platform.ground.cluster, platform.storage
-    lustre = storage.lustre
+    lustre, manifests = storage.lustre, platform.objects.manifests
     return {
         "cluster_name": cluster.name,
         "cluster_endpoint": cluster.endpoint,
@@ -29,6 +29,7 @@ def outputs_of(config: StackConfig, platform: "Platform", prices: tuple[Price, .
         else {"file_system_id": lustre.id, "dns_name": lustre.dns_name, "mount_name": lustre.mount_name},
         "repositories": storage.repositories.urls,
         "pool_costs": pool_costs(config, prices),
+        "identities": {} if manifests is None else dict(manifests.manifests.identities),
     }
 
 

@@ -86,6 +86,11 @@ def read(folder: Path, *, allow_invented: bool = False) -> Environment:
     )
 
 
+def read_adopted(path: Path) -> tuple[Adopted, ...]:
+    """The identities of a file as ``adopted.yaml`` holds them, none where there is no file; raises `SourceError`."""
+    return _listed(path, Adopted, allow_invented=False, key="adopted")
+
+
 def read_prices(path: Path) -> tuple[Price, ...]:
     """The prices of a file as ``prices.yaml`` holds them; raises `SourceError`, also where there is no such file."""
     if not path.exists():

@@ -259,3 +259,9 @@ def test_pools_that_hand_out_claims_are_no_ground():
     claims = stacks.pool(name="dra", instance_type="g6.xlarge", allocation="dra")
     config = stacks.stack(pools=[stacks.L4, claims])
     assert [pool.name for pool in render_ground(config, {}).pools] == ["l4"]
+
+
+def test_what_is_registered_is_what_will_be_adopted():
+    one, made = pin_of(written()), []
+    record(lambda: made.append(Manifests("prod-manifests", ManifestsArgs((one,), "inference"))))
+    assert made[0].identities == {"chat": one.identity}
