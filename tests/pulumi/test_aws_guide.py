@@ -37,13 +37,14 @@ DEADLINE_SECONDS = 240
 INVENTED_DIGEST = f"sha256:{'0' * 64}"
 STAND_INS: Mapping[str, str] = {
     "infra.fill_versions": """
-        set_one() { pulumi config set --path "enginehouse:stack.$1" "$2"; }
-        set_one system_nodes.release 1.34.0-20300101
-        set_one 'pools[0].image.release' 1.34.0-20300101
-        set_one 'pools[1].image.release' 1.34.0-20300101
-        for name in coredns eks-pod-identity-agent kube-proxy metrics-server vpc-cni; do
-          set_one "versions.addons.$name" v1.99.0-eksbuild.1
+        words=()
+        for key in system_nodes.release 'pools[0].image.release' 'pools[1].image.release'; do
+          words+=(--plaintext "enginehouse:stack.$key=1.34.0-20300101")
         done
+        for name in coredns eks-pod-identity-agent kube-proxy metrics-server vpc-cni; do
+          words+=(--plaintext "enginehouse:stack.versions.addons.$name=v1.99.0-eksbuild.1")
+        done
+        pulumi config set-all --path "${words[@]}"
     """,
     "DIGEST=": f"DIGEST={INVENTED_DIGEST}",
 }
@@ -105,7 +106,7 @@ def script() -> str:
             parts.append(f"set -e\n{block.body}")
             if block.kind.endswith("fails"):
                 parts[-1] = f"set +e\n{block.body}"
-            parts.append(f"echo; echo '::{number}::'$?")
+            parts.append(f"code=$?; echo; echo '::{number}::'$code")
     return "\n".join(parts)
 
 
@@ -218,7 +219,8 @@ def test_the_role_of_the_guide_may_make_the_roles_of_the_program(ran: list[Ran],
     assert len(names["role:Role"]) > 3
     assert names["policy:Policy"]
     for item in (*names["role:Role"], *names["policy:Policy"]):
-        assert any(fnmatch(item["name"], pattern) for pattern in allowed), item["name"]
+        name = item["id"].rpartition("/")[2]
+        assert any(fnmatch(name, pattern) for pattern in allowed), name
 
 
 @pytest.mark.pulumi

@@ -14,11 +14,10 @@ from workloads import RenderGround, render
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(400)]
 
-CLUSTER, GROUP = "aws:eks/cluster:Cluster", "aws:eks/nodeGroup:NodeGroup"
+CLUSTER = "aws:eks/cluster:Cluster"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 FAULTS: dict[str, Fault] = {
     "metadata-tokens": (TEMPLATE, "-l4-template", ["metadataOptions", "httpTokens"], "optional"),
-    "ami-release-unpinned": (GROUP, "-l4-nodes", ["releaseVersion"], None),
     "cluster-endpoint-open": (CLUSTER, "-cluster", ["vpcConfig", "endpointPublicAccess"], True),
     "lustre-capacity": ("aws:fsx/lustreFileSystem:LustreFileSystem", "-file-system", ["storageCapacity"], 1300),
     "key-rotation": ("aws:kms/key:Key", "-logs-key", ["enableKeyRotation"], False),

@@ -39,5 +39,4 @@ def written(found, path, value):
 register_resource_transform(plant)
 run()
 for name, item in OBJECTS.items():
-    others = {key: value for key, value in item.items() if key not in ("apiVersion", "kind", "metadata")}
-    CustomResource(name, item["apiVersion"], item["kind"], item["metadata"], others=others)
+    CustomResource(name, item["apiVersion"], item["kind"], item["spec"], item["metadata"])
