@@ -28,7 +28,10 @@ def tags_of(config: StackConfig) -> dict[str, str]:
 def aws_provider(name: str, config: StackConfig) -> pulumi_aws.Provider:
     """For all resources of the account."""
     return pulumi_aws.Provider(
-        name, region=config.region, default_tags=pulumi_aws.ProviderDefaultTagsArgs(tags=tags_of(config))
+        name,
+        region=config.region,
+        allowed_account_ids=[config.account],
+        default_tags=pulumi_aws.ProviderDefaultTagsArgs(tags=tags_of(config)),
     )
 
 

@@ -13,6 +13,7 @@ from fleet.value import Value
 CONFIG_VERSION = 1
 Count = Annotated[int, Field(ge=0)]
 Arn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:\d{12}:.+$")]
+Account = Annotated[str, StringConstraints(pattern=r"^\d{12}$")]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 Zone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")]
@@ -160,6 +161,8 @@ class StackConfig(Value):
     """Of this file's shape."""
     environment: Name
     """The folder ``environments/<environment>`` whose manifests run here."""
+    account: Account
+    """The only account that the program works in: credentials of another one are refused."""
     region: Region
     owner: Line
     """Stands in the tags of everything."""

@@ -26,6 +26,8 @@ def unfilled_problems(config: StackConfig) -> Iterator[Problem]:
 
 
 def _placeholders(config: StackConfig) -> Iterator[tuple[str, str]]:
+    if config.account == NO_ACCOUNT:
+        yield "account", f"the account {NO_ACCOUNT} is nobody's: give your own"
     for index, admin in enumerate(config.cluster.admins):
         if f":{NO_ACCOUNT}:" in admin:
             yield (

@@ -64,6 +64,7 @@ def stack(environment: str = "prod", **fields: object) -> StackConfig:
         "version": 1,
         "environment": environment,
         "region": REGION,
+        "account": "111122223333",  # the account of the cloud's own examples
         "owner": "platform",
         "network": {"zones": ZONES},
         "cluster": {"kubernetes": "1.34", "admins": [ADMIN]},

@@ -111,7 +111,7 @@ MISTAKES = {
     "a chart's name": (DEV, {"versions__charts__kedaa": "v1"}, "versions.charts.kedaa", "did you mean 'keda'"),
     "capacity of lustre": (PROD, {"weights__capacity_gib": 5000}, "weights", "take 4800 or 7200 GiB"),
     "a reserved tag": (DEV, {"tags": {"owner": "me"}}, "tags.owner", "leave it out"),
-    "a repository twice": (DEV, {"repositories": ["a", "a"]}, "repositories", "more than once"),
+    "a repository twice": (DEV, {"repositories": ["team/a", "team/a"]}, "repositories", "more than once"),
     "a long environment": (DEV, {"environment": "e" * 30}, "environment", "take 20 at most"),
     "no limit of nodes": (DEV, {"pools__0__max_nodes": None}, "pools.l4.max_nodes", "give 1 or more"),
     "desired above max": (DEV, {"pools__0__desired_nodes": 9}, "pools.l4.desired_nodes", "max 6"),
