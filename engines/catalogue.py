@@ -1,7 +1,7 @@
 """The engine catalogue: what each engine of each version can do and how it is started, from the package's own data."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from engines import exposure as paths
@@ -16,6 +16,7 @@ from engines.lmdeploy import Lmdeploy
 from engines.package_data import PackageData
 from engines.releases import Releases
 from engines.sglang import Sglang
+from engines.streaming import refuse_uri, streaming_problems
 from engines.tables import EngineTable, HostedTable, ModelTable
 from engines.tensorrt_llm import TensorrtLlm
 from engines.vllm import Vllm
@@ -116,15 +117,26 @@ class Catalogue:
         return Preference(found.score, found.reason)
 
     def command_line(
-        self, manifest: PinnedManifest, *, host: str, port: int, pool: PoolRole | None = None
+        self,
+        manifest: PinnedManifest,
+        *,
+        host: str,
+        port: int,
+        pool: PoolRole | None = None,
+        weights_uri: str | None = None,
     ) -> CommandLine:
-        """How the pinned engine is started; raises `ValueError` for a hosted one and for a side that is not named."""
+        """How the pinned engine is started.
+
+        Raises:
+            ValueError: it is hosted, its side is not named, or it can't load weights from a URI.
+        """
         engine = manifest.spec.engine
         if engine is None or engine.name is None or engine.version is None:
             raise ValueError(f"'{manifest.name}' is hosted: there is no command to start it")
         if manifest.spec.features.disaggregation == "prefill-decode" and pool is None:
             raise ValueError(f"'{manifest.name}' is disaggregated: say which pool to start, prefill or decode")
-        wish = self._wish(manifest, engine.name, engine.version, pool)
+        wish = replace(self._wish(manifest, engine.name, engine.version, pool), weights_uri=weights_uri)
+        refuse_uri(wish)
         return ENGINES[engine.name].command(wish, self._settings(wish, host, port))
 
     def describe(self, name: EngineName, version: str) -> EngineDescription:
@@ -158,6 +170,10 @@ class Catalogue:
         """Quantisations that a version makes of 16-bit weights as it loads them."""
         parsed, known = parse_version(version), self.tables[name].quantizations.items()
         return tuple(word for word, support in known if support.at_load and support.at_load.covers(parsed))
+
+    def no_streaming(self, manifest: AnyManifest, name: EngineName, version: str) -> str | None:
+        """Why a version can't stream the manifest's weights out of object storage, or ``None``."""
+        return "; ".join(streaming_problems(self._wished(manifest, name, version))) or None
 
     def engine_build(self, manifest: AnyManifest, name: EngineName, version: str) -> BuildNeed | None:
         """What has to be built for the engine before it can start, or ``None``."""

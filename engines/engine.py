@@ -46,6 +46,12 @@ def put_memory_share(wish: Wish, draft: Draft) -> None:
         draft.put(support.flag, hardware.memory_share)
 
 
+def put_streaming(wish: Wish, draft: Draft) -> None:
+    """How weights that stand behind a URI are read."""
+    if wish.weights_uri is not None and wish.table.streaming is not None:
+        draft.put(wish.table.streaming.flag, wish.table.streaming.value)
+
+
 def put_quantization(wish: Wish, draft: Draft) -> None:
     """The quantisation, unless the checkpoint says it itself."""
     word = wish.spec.model.quantization
@@ -79,6 +85,6 @@ def named_adapters(wish: Wish) -> tuple[str, ...]:
 
 def plain_command(wish: Wish, draft: Draft, *, positional: bool) -> CommandLine:
     """Launch, the model where it is positional, and the flags."""
-    model = (wish.spec.model.id,) if positional else ()
+    model = (wish.model_name,) if positional else ()
     argv = (*wish.table.launch, *model, *draft.argv())
     return CommandLine(argv=argv, environment=dict(wish.table.environment), files={})

@@ -1,7 +1,7 @@
 """SGLang: a module with the model as a flag."""
 
 from engines.draft import Draft
-from engines.engine import named_adapters, plain_command, put_kv_cache, put_parallelism, put_quantization
+from engines.engine import named_adapters, plain_command, put_kv_cache, put_parallelism, put_quantization, put_streaming
 from engines.wishes import Wish
 from fleet.engine import CommandLine
 
@@ -14,9 +14,10 @@ class Sglang:
 
     def derive(self, wish: Wish, draft: Draft, host: str | None, port: int | None) -> None:
         """Everything that the manifest says, as flags."""
-        model, features = wish.spec.model, wish.spec.features
-        draft.put("--model-path", model.id)
-        draft.put("--revision", model.revision)
+        features = wish.spec.features
+        draft.put("--model-path", wish.model_name)
+        draft.put("--revision", wish.revision)
+        put_streaming(wish, draft)
         draft.put("--served-model-name", wish.served_name)
         draft.put("--host", host)
         draft.put("--port", port)

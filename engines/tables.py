@@ -4,36 +4,18 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Literal
 
-from packaging.version import Version
 from pydantic import Field
 
+from engines.span import Span
+from engines.streaming import Streaming
 from fleet.engine import Probes
 from fleet.recall import Recall
 from fleet.spec import FlagValue
 from fleet.value import Value
-from fleet.versions import parse_version, public
+from fleet.versions import parse_version
 
 Ask = str
 """A word for something that a manifest asks for; ``engines.wishes`` makes them."""
-
-
-class Span(Value):
-    """Versions from ``since`` on and before ``before``; open where it is left out."""
-
-    since: str | None = None
-    before: str | None = None
-
-    def covers(self, version: Version | None) -> bool:
-        """Whether a version lies inside; one that can't be read does."""
-        if version is None:
-            return True
-        since, before = self._bounds
-        bare = public(version)
-        return (since is None or bare >= since) and (before is None or bare < before)
-
-    @cached_property
-    def _bounds(self) -> tuple[Version | None, Version | None]:
-        return (Version(self.since) if self.since else None, Version(self.before) if self.before else None)
 
 
 class Refusal(Value):
@@ -251,6 +233,8 @@ class EngineTable(Value):
     """``None`` = it can't be set."""
     parallelism: dict[str, ParallelSupport]
     build: Build | None = None
+    streaming: Streaming | None = None
+    """``None`` = it loads weights from files alone."""
     probes: ProbeTable
     fronts: dict[str, Front] = Field(default_factory=dict)
     shutdown: ShutdownTable

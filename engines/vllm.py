@@ -1,7 +1,7 @@
 """vLLM: one command with the model as its argument; nearly everything is a flag."""
 
 from engines.draft import Draft
-from engines.engine import named_adapters, plain_command, put_kv_cache, put_parallelism, put_quantization
+from engines.engine import named_adapters, plain_command, put_kv_cache, put_parallelism, put_quantization, put_streaming
 from engines.wishes import Wish
 from fleet.engine import CommandLine
 
@@ -17,8 +17,9 @@ class Vllm:
 
     def derive(self, wish: Wish, draft: Draft, host: str | None, port: int | None) -> None:
         """Everything that the manifest says, as flags."""
-        model, features = wish.spec.model, wish.spec.features
-        draft.put("--revision", model.revision)
+        features = wish.spec.features
+        draft.put("--revision", wish.revision)
+        put_streaming(wish, draft)
         draft.put("--served-model-name", wish.served_name)
         draft.put("--host", host)
         draft.put("--port", port)

@@ -26,6 +26,8 @@ class Wish:
     table: EngineTable
     models: ModelTable
     pool: PoolRole | None = None
+    weights_uri: str | None = None
+    """Where the files of the pinned revision are; ``None`` = they are found by the model's id and revision."""
 
     @classmethod
     def of(
@@ -40,6 +42,16 @@ class Wish:
         """The wish that a manifest states; a disaggregated one is looked at from its prefill side."""
         side: PoolRole | None = pool or ("prefill" if manifest.spec.features.disaggregation != "none" else None)
         return cls(name, manifest.spec, manifest.served_name, flags, table, models, side)
+
+    @property
+    def model_name(self) -> str:
+        """What the engine is told to load."""
+        return self.weights_uri or self.spec.model.id
+
+    @property
+    def revision(self) -> str | None:
+        """The revision that the engine looks for; a URI is that of one revision alone."""
+        return self.spec.model.revision if self.weights_uri is None else None
 
     @property
     def given(self) -> Mapping[str, FlagValue]:

@@ -201,11 +201,18 @@ class EngineCatalogue(Protocol):
         ...
 
     def command_line(
-        self, manifest: PinnedManifest, *, host: str, port: int, pool: PoolRole | None = None
+        self,
+        manifest: PinnedManifest,
+        *,
+        host: str,
+        port: int,
+        pool: PoolRole | None = None,
+        weights_uri: str | None = None,
     ) -> CommandLine:
         """How the pinned engine is started; settings whose default moved between versions are written out.
 
-        ``pool`` says which side of a disaggregated deployment is started.
+        ``pool`` says which side of a disaggregated deployment is started. ``weights_uri`` is where the files of the
+        pinned revision are, for an engine that streams them: a matter of the place, so no part of the identity.
         """
         ...
 
@@ -235,6 +242,10 @@ class EngineCatalogue(Protocol):
 
     def quantized_at_load(self, name: EngineName, version: str) -> tuple[str, ...]:
         """Quantisations that a version makes of 16-bit weights as it loads them, without room for all 16-bit ones."""
+        ...
+
+    def no_streaming(self, manifest: AnyManifest, name: EngineName, version: str) -> str | None:
+        """Why a version can't stream the manifest's weights out of object storage, or ``None``."""
         ...
 
     def engine_build(self, manifest: AnyManifest, name: EngineName, version: str) -> BuildNeed | None:

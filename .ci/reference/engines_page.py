@@ -3,6 +3,7 @@
 from layout import code, codes, page, table
 
 from engines.catalogue import Catalogue, load
+from engines.streaming import Streaming
 from fleet.engine import EngineDescription, MetricsDialect
 from fleet.pins import engine_pins
 from fleet.spec import EngineName, Workload
@@ -90,6 +91,7 @@ def _section(catalogue: Catalogue, name: EngineName) -> str:
         ("probes", _probes(found)),
         ("stop", _stop(found)),
         ("metrics", _metrics(found.metrics)),
+        ("weights from object storage", _streaming(table_of.streaming)),
         ("model is built first", f"{codes(table_of.build.any)}: {table_of.build.reason}" if table_of.build else "no"),
     ]
     parts = [f"## {name}"]
@@ -97,6 +99,14 @@ def _section(catalogue: Catalogue, name: EngineName) -> str:
         parts.append(f"**Not offered**: {found.refusal}.")
     parts += [table(("fact", "value"), facts), _cannot(found), _stated(catalogue, name), _scores(catalogue, name)]
     return "\n\n".join(part for part in parts if part)
+
+
+def _streaming(support: Streaming | None) -> str:
+    if support is None:
+        return "no, from files alone"
+    schemes = codes(f"{scheme}://" for scheme in support.schemes)
+    how = code(f"{support.flag} {support.value}")
+    return f"{schemes} by {how} from {support.since} on; the image needs {support.needs}"
 
 
 def _probes(found: EngineDescription) -> str:
