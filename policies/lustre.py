@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 
-from fleet.cloud import lustre, lustre_links, lustre_ports
+from fleet.cloud import lustre, lustre_links, lustre_nodes, lustre_ports
 from fleet.cloud.finding import Finding
 from fleet.cloud.lustre import FileSystem
 from fleet.cloud.lustre_links import Link, Linked
-from policies.adapter import Check, Seen
-from policies.reading import at, flag, has, number, text, texts
+from policies.adapter import Check, Seen, Stack
+from policies.groups import NODE_GROUP, Group
+from policies.helm import has_chart
+from policies.reading import at, flag, has, number, parts, text, texts
 from policies.security_groups import GROUP, openings_of
 
 FILE_SYSTEM = "aws:fsx/lustreFileSystem:LustreFileSystem"
+ADD_ON = "aws:eks/addon:Addon"
 LINK = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
 _OLD_IMPORTS = {
     "importPath": "import_path",
@@ -94,6 +97,21 @@ def _ports(seen: Seen) -> Iterator[Finding]:
     yield from lustre_ports.port_findings(openings, has_efa=flag(seen.props, "efaEnabled"))
 
 
+def _driver(seen: Seen) -> Iterator[Finding]:
+    yield from lustre_nodes.driver_findings(has_driver=_has_driver(seen.stack))
+
+
+def _has_driver(stack: Stack) -> bool:
+    names = (text(item.props, "addonName") for item in stack.of(ADD_ON))
+    return lustre_nodes.ADD_ON in names or has_chart(stack, lustre_nodes.ADD_ON)
+
+
+def _startup_taint(seen: Seen) -> Iterator[Finding]:
+    if seen.stack.of(FILE_SYSTEM) and Group(seen).shape is not None:
+        keys = [text(item, "key") or "" for item in parts(seen.props, "taints")]
+        yield from lustre_nodes.startup_taint_findings(keys)
+
+
 _LINKS, _SYSTEMS = (LINK,), (FILE_SYSTEM,)
 CHECKS = (
     Check(lustre.RULES, _SYSTEMS, _file_system),
@@ -103,4 +121,6 @@ CHECKS = (
     Check((lustre_links.LINK_PATH, lustre_links.LINKABLE), _SYSTEMS, _support, relates=True),
     Check((lustre_links.LINK_SOURCE,), _SYSTEMS, _shared_buckets, relates=True),
     Check(lustre_ports.RULES, _SYSTEMS, _ports, relates=True),
+    Check((lustre_nodes.DRIVER,), _SYSTEMS, _driver, relates=True),
+    Check((lustre_nodes.STARTUP_TAINT,), (NODE_GROUP,), _startup_taint, relates=True),
 )

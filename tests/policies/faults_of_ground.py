@@ -103,6 +103,10 @@ LUSTRE = (
     Fault("EFA file system without egress to itself", "lustre-efa-traffic",
           remove("SecurityGroupEgressRule lustre-access-self-all-out")),
 )  # fmt: skip
+DRIVER = (
+    Fault("no driver for the file system", "lustre-driver-missing", remove("Addon add-ons-aws-fsx-csi-driver")),
+    Fault("nodes that don't wait for the driver", "lustre-startup-taint", drop("NodeGroup l4-nodes", "taints.1")),
+)  # fmt: skip
 DATA = (
     Fault("a volume in the clear", "volume-unencrypted",
           put("LaunchTemplate l4-template", "blockDeviceMappings.0.ebs.encrypted", "false")),
@@ -153,7 +157,7 @@ LIMITS = (
     Fault("a provider without the owner's tag", "tags-present",
           put("aws aws", "defaultTags", json.dumps({"tags": {"environment": "prod"}}))),
 )  # fmt: skip
-FAULTS = (*NETWORK, *LUSTRE, *DATA, *IDENTITY, *LIMITS)
+FAULTS = (*NETWORK, *LUSTRE, *DRIVER, *DATA, *IDENTITY, *LIMITS)
 CLEAN = (
     service("ClusterIP"),
     service("LoadBalancer", **{"service.beta.kubernetes.io/aws-load-balancer-scheme": "internal"}),

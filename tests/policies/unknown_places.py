@@ -146,6 +146,8 @@ DATA: Mapping[str, Change] = {
     "lustre-link-support": at(FILE_SYSTEM, "copyTagsToBackups"),
     "lustre-ports": at(_LUSTRE_IN, "ipProtocol"),
     "lustre-efa-traffic": keyless(FILE_SYSTEM, "securityGroupIds", "securityGroupIds"),
+    "lustre-driver-missing": at("Addon add-ons-aws-fsx-csi-driver", "addonName"),
+    "lustre-startup-taint": at(L4, "taints.1.key"),
     "volume-unencrypted": at(L4_TEMPLATE, "blockDeviceMappings.0.ebs.encrypted"),
     "data-without-own-key": keyless(FILE_SYSTEM, "kmsKeyId", "kmsKeyId"),
     "cluster-secrets-unencrypted": at(CLUSTER, "encryptionConfig"),
