@@ -27,6 +27,7 @@ from botocore import xform_name
 from fleet.cloud.costs import pool_cost
 from fleet.prices import bundled
 from infra.stack_file import config_of
+from tests.pulumi.checkout import Checkout
 from tests.pulumi.engine import DOUBLES, ENGINE, ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "aws.md"
@@ -52,8 +53,6 @@ STAND_INS: Mapping[str, str] = {
 HIGH_LEVEL = {("configure", "set"), ("s3", "cp")}
 """Commands of the AWS command line that are no operation of an API."""
 OF_EVERY_COMMAND = {"query", "output", "region"}
-COPIED = ("infra", "policies", "Pulumi.yaml", "Pulumi.dev.yaml")
-LINKED = ("engines", "fleet", "sources", "workloads", "cli")
 
 
 @dataclass(frozen=True)
@@ -112,17 +111,10 @@ def script() -> str:
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that looks like a clone to the program; its environments are its own."""
-    folder = tmp_path_factory.mktemp("guide") / "clone"
-    folder.mkdir()
-    for name in COPIED:
-        source = ROOT / name
-        if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(source, folder / name)
-    for name in LINKED:
-        (folder / name).symlink_to(ROOT / name)
+    """A copy of the checkout; its environments and its stack's file are its own."""
+    folder = Checkout.copied(tmp_path_factory.mktemp("guide"), {}).folder
+    shutil.copytree(ROOT / "cli", folder / "cli")
+    shutil.copy(ROOT / "Pulumi.dev.yaml", folder)
     (folder / ".venv").symlink_to(sys.prefix)
     return folder
 
