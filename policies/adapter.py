@@ -72,6 +72,8 @@ class Stack:
     by_urn: dict[str, Seen] = field(default_factory=dict)
     dependencies: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """URN -> property -> URNs."""
+    users: dict[tuple[str, str], dict[str, list[Seen]]] = field(default_factory=dict)
+    """Type and property -> URN of a source -> resources: worked out once for each."""
 
     def of(self, *types: str) -> tuple[Seen, ...]:
         """The resources of some types."""
@@ -83,13 +85,23 @@ class Stack:
         return tuple(self.by_urn[urn] for urn in urns if urn in self.by_urn)
 
     def pointing_at(self, target: Seen, type_: str, prop: str) -> tuple[Seen, ...]:
-        """The resources of a type whose property comes from another resource."""
-        return tuple(item for item in self.of(type_) if self._points(item, prop, target))
+        """The resources of a type whose property comes from another resource.
 
-    def _points(self, item: Seen, prop: str, target: Seen) -> bool:
-        """Whoever depends on other resources alone does not point here, whatever its unknown value will be."""
-        sources = self.sources(item, prop)
-        return target in (sources or item.links(prop, target.type))
+        Whoever depends on other resources alone does not point here, whatever its unknown value will be.
+        """
+        if (type_, prop) not in self.users:
+            self.users[type_, prop] = self._users_by_source(type_, prop)
+        by_source = self.users[type_, prop]
+        loose = (item for item in by_source.get("", ()) if target in item.links(prop, target.type))
+        return (*by_source.get(target.urn, ()), *loose)
+
+    def _users_by_source(self, type_: str, prop: str) -> dict[str, list["Seen"]]:
+        """URN of a source -> who uses it; under the empty one who has none."""
+        found: dict[str, list[Seen]] = {}
+        for item in self.of(type_):
+            for urn in [source.urn for source in self.sources(item, prop)] or [""]:
+                found.setdefault(urn, []).append(item)
+        return found
 
     def with_ids(self, ids: Iterable[str], types: Sequence[str]) -> tuple[Seen, ...]:
         """The resources with some ids, for ids that somebody wrote down."""
