@@ -2,7 +2,8 @@
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -70,6 +71,13 @@ def surroundings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def checkout(engine: Path, tmp_path_factory: pytest.TempPathFactory, surroundings: dict[str, str]) -> Checkout:
     """A copy of what the platform's stacks need."""
     return Checkout.copied(tmp_path_factory.mktemp("platform"), surroundings)
+
+
+@pytest.fixture(scope="session")
+def two_at_once() -> Iterator[ThreadPoolExecutor]:
+    """Where stacks run side by side: one command alone leaves half of two cores idle."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        yield pool
 
 
 @pytest.fixture

@@ -1,6 +1,9 @@
 """The platform on the real engine: every kind of stack is previewed, applied, and then stays as it is."""
 
 import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from infra.stack_config import StackConfig
 from tests.infra.manifest_folders import advisory, put, written
 from tests.infra.stacks import DEV, VARIANTS, config_of
 from tests.pulumi.checkout import Checkout
-from tests.pulumi.engine import Stack
+from tests.pulumi.engine import Outcome, Stack
 from tests.workloads.invented import VERSIONS
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(400)]
@@ -27,18 +30,41 @@ PROTECTED = {
 }
 
 
+@dataclass(frozen=True)
+class Life:
+    """What happened to a stack so far."""
+
+    stack: Stack
+    preview: Outcome
+    made: Outcome
+    journal: list[dict[str, Any]]
+    again: Outcome
+
+
+def life(checkout: Checkout, name: str) -> Life:
+    stack = checkout.stack(name, VARIANTS[name])
+    preview = stack.preview().ok()
+    assert stack.journal == []
+    made = stack.up().ok()
+    return Life(stack, preview, made, stack.journal, stack.up().ok())
+
+
+Lives = Callable[[str], Life]
+
+
 @pytest.fixture(scope="module")
-def applied(checkout: Checkout) -> dict[str, Stack]:
-    """The stacks that were applied already, by their variant."""
-    return {}
+def lives(request: pytest.FixtureRequest, checkout: Checkout, two_at_once: ThreadPoolExecutor) -> Lives:
+    """Gives the life of a variant's stack; those of the tests that will run begin at once, two side by side."""
+    here = [item for item in request.session.items if item.path == request.path]
+    wanted = {name: None for item in here if hasattr(item, "callspec") for name in item.callspec.params.values()}
+    begun = {name: two_at_once.submit(life, checkout, name) for name in wanted}
 
+    def of(name: str) -> Life:
+        if name not in begun:
+            begun[name] = two_at_once.submit(life, checkout, name)
+        return begun[name].result()
 
-def applied_stack(checkout: Checkout, applied: dict[str, Stack], name: str) -> Stack:
-    if name not in applied:
-        stack = checkout.stack(name, VARIANTS[name])
-        stack.up().ok()
-        applied[name] = stack
-    return applied[name]
+    return of
 
 
 def with_release(config: StackConfig, pool: str, release: str) -> StackConfig:
@@ -53,20 +79,16 @@ def with_release(config: StackConfig, pool: str, release: str) -> StackConfig:
 
 
 @pytest.mark.parametrize("name", VARIANTS)
-def test_a_stack_is_previewed_applied_and_then_stays_as_it_is(name: str, checkout: Checkout, applied) -> None:
-    stack = checkout.stack(name, VARIANTS[name])
-    preview = stack.preview().ok()
-    assert set(preview.changes()) == {"create"}
-    assert stack.journal == []
-    made = stack.up().ok()
-    assert made.changes() == preview.changes()
-    assert {entry["op"] for entry in stack.journal} == {"create"}
-    assert stack.up().ok().changes() == {}
-    applied[name] = stack
+def test_a_stack_is_previewed_applied_and_then_stays_as_it_is(name: str, lives: Lives) -> None:
+    found = lives(name)
+    assert set(found.preview.changes()) == {"create"}
+    assert found.made.changes() == found.preview.changes()
+    assert {entry["op"] for entry in found.journal} == {"create"}
+    assert found.again.changes() == {}
 
 
-def test_a_newer_image_updates_its_node_group_in_place_and_nothing_else(checkout: Checkout, applied) -> None:
-    stack = applied_stack(checkout, applied, "dev")
+def test_a_newer_image_updates_its_node_group_in_place_and_nothing_else(lives: Lives) -> None:
+    stack = lives("dev").stack
     before = len(stack.journal)
     stack.configure(config_of(with_release(DEV, "l4", NEWER)))
     (change,) = [step for step in stack.up().ok().steps if step.op != "same"]
@@ -93,8 +115,8 @@ def harmless(folder: Path) -> None:
     (folder / "INVENTED-0.json").write_text(json.dumps(record), encoding="utf-8")
 
 
-def test_a_changed_manifest_updates_its_config_map_and_deletes_nothing(checkout: Checkout, applied) -> None:
-    stack = applied_stack(checkout, applied, "dev")
+def test_a_changed_manifest_updates_its_config_map_and_deletes_nothing(checkout: Checkout, lives: Lives) -> None:
+    stack = lives("dev").stack
     harmless(checkout.folder / "advisories")
     stack.configure({**config_of(DEV), "enginehouse:data": ["advisories"]})
     served(checkout.environments / "dev")
@@ -108,15 +130,14 @@ def test_a_changed_manifest_updates_its_config_map_and_deletes_nothing(checkout:
     assert {op for op, _ in since} == {"update"}
 
 
-def test_what_hurts_to_lose_is_not_destroyed(checkout: Checkout, applied) -> None:
-    stack = applied_stack(checkout, applied, "staging")
+def test_what_hurts_to_lose_is_not_destroyed(lives: Lives) -> None:
+    stack = lives("staging").stack
     before = len(stack.journal)
     assert stack.protected() >= PROTECTED
     assert "protect" in stack.destroy().refused().errors
     assert stack.journal[before:] == []
 
 
-def test_a_dev_stack_is_destroyed_in_an_order_that_the_cloud_allows(checkout: Checkout, applied) -> None:
-    stack = applied_stack(checkout, applied, "dev")
+def test_a_dev_stack_is_destroyed_in_an_order_that_the_cloud_allows(lives: Lives) -> None:
+    stack = lives("dev").stack
     stack.destroy().ok()
-    del applied["dev"]
