@@ -89,15 +89,16 @@ class Candidate:
     @property
     def split(self) -> str | None:
         """The plan, or those of both sides; ``None`` where the model is not known."""
-        if self.pair is not None:
-            return self.pair.split
-        return None if self.plan is None else str(self.plan)
+        if self.plan is not None:
+            return str(self.plan)
+        return None if self.pair is None else self.pair.split
 
     @property
     def gpus(self) -> int:
         """Of one replica, or of one of each side; 0 where the model is not known."""
-        sides = () if self.pair is None else self.pair.sides
-        return self.plan.gpus if self.plan else sum(side.plan.gpus for _, side in sides)
+        if self.plan is not None:
+            return self.plan.gpus
+        return 0 if self.pair is None else sum(side.plan.gpus for _, side in self.pair.sides)
 
     @property
     def is_prerelease(self) -> bool:
