@@ -8,7 +8,6 @@ from fleet.model import Model
 from fleet.nearest import did_you_mean
 from fleet.parallel_plan import ParallelPlan
 from fleet.spec import KV_CACHE_DTYPES, QUANTIZATIONS
-from fleet.versions import parse_version
 
 DEFAULT_CONTEXT_TOKENS = 8192
 """Taken when no context is asked for, or the model's own where that is shorter."""
@@ -51,6 +50,7 @@ class PlanWish:
     instance: str | None = None
     engine: str = "vllm"
     engine_version: str | None = None
+    """Any name of a build: one that is no release number takes the nearest known constants, and a note says so."""
     quantization: str | None = None
     """``None`` = as the checkpoint is stored."""
     kv_dtype: str = "auto"
@@ -93,11 +93,9 @@ class PlanWish:
         """
         for name in _COUNTS:
             _check_count(name, getattr(self, name))
-        share, version = self.gpu_memory_utilization, self.engine_version
+        share = self.gpu_memory_utilization
         if share is not None and not 0 < share <= 1:
             raise WishError(f"gpu_memory_utilization is {share}; it is a share above 0 and up to 1")
-        if version is not None and parse_version(version) is None:
-            raise WishError(f"engine_version is '{version}'; it is a release number, such as 0.33.0")
         _check_word("quantization", self.quantization, QUANTIZATIONS)
         _check_word("kv_dtype", self.kv_dtype, KV_CACHE_DTYPES)
         self._check_lengths()

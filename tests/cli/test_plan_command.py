@@ -171,7 +171,6 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path):
         ("--gpu-memory-utilization", "1.5"),
         ("--instance", "g6.xlarge", "--gpu", "H100"),
         ("--engine", "vlm"),
-        ("--engine-version", "banana"),
     ],
 )
 def test_a_wish_that_can_not_be_read_is_a_usage_error_with_the_value(arguments: tuple[str, ...]):

@@ -45,21 +45,19 @@ def test_a_wish_below_the_possible_is_refused_with_key_and_value(key, value):
         PlanWish(**{key: value}).check()
 
 
-@pytest.mark.parametrize("version", ["banana", "", "latest", "nightly", "0.33.0-NA", "1" * 300, "deadbeef", "0,33"])
-def test_what_does_not_read_as_a_version_is_refused_with_an_example(version):
-    with pytest.raises(WishError, match=r"engine_version is .* such as 0\.33\.0"):
-        PlanWish(engine_version=version).check()
-
-
-@pytest.mark.parametrize("version", ["0.33.0", "v0.33.0", "1.3.0 rc17", "0.33.0-cu129", "26.06", "99.1"])
-def test_every_spelling_of_a_version_can_be_asked_for(version):
+@pytest.mark.parametrize(
+    "version",
+    ["0.33.0", "v0.33.0", "1.3.0 rc17", "0.33.0-cu129", "26.06", "99.1", "nightly-dev", "glm5-hopper", ">=0.12"],
+)
+def test_every_name_of_a_build_can_be_asked_for(version):
+    """Engines are named by branch and by floor in the recipes that people have."""
     PlanWish(engine_version=version).check()
 
 
 @pytest.mark.parametrize("ask", [plan, smallest_gpus])
 def test_the_planner_reads_the_wish_before_it_plans(ask):
-    with pytest.raises(WishError, match="engine_version is 'banana'"):
-        ask(read_model(find("Qwen/Qwen3-8B").config, id="Qwen/Qwen3-8B"), PlanWish(engine_version="banana"))
+    with pytest.raises(WishError, match="kv_dtype is 'banana'"):
+        ask(read_model(find("Qwen/Qwen3-8B").config, id="Qwen/Qwen3-8B"), PlanWish(kv_dtype="banana"))
 
 
 def test_every_whole_number_of_a_wish_has_a_least_value():
