@@ -2,7 +2,7 @@
 
 from datetime import date
 from functools import cached_property
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -25,6 +25,8 @@ class NodePool(Value):
     """How its GPUs are shared, on every node alike."""
     mig_profile: Line | None = None
     """The instances into which every GPU is cut; only and always with ``sharing: mig``."""
+    allocation: Literal["device-plugin", "dra"] = "device-plugin"
+    """How pods get its GPUs: as a resource that a plugin names, or by claims (dynamic resource allocation)."""
     zone: Line | None = None
     """The availability zone; ``None`` = any."""
     ends_on: date | None = None

@@ -14,6 +14,7 @@ from infra.program_inputs import Inputs
 from infra.render_ground import render_ground
 from infra.stack_config import LustreWeights, StackConfig
 from infra.storage_layer import StorageLayer
+from infra.weights_address import WeightsAddress, WeightsAddressArgs
 from infra.weights_reader import ServiceAccountName, WeightsReader, WeightsReaderArgs
 from infra.weights_volume import WeightsVolume, WeightsVolumeArgs
 from workloads.ground import RenderGround
@@ -58,6 +59,8 @@ def object_layer(
     volume = _volume(base, config, storage, in_namespace)
     if config.weights.kind == "node-local":
         _reader(base, inputs, ground, storage, opts)
+        address = WeightsAddressArgs(storage.bucket.name, config.region, NAMESPACE)
+        WeightsAddress(f"{base}-weights-address", address, in_namespace)
     scaled = pulumi.ResourceOptions(depends_on=[namespace, *charts.releases.values()])
     manifests = _manifests(base, config, inputs, pulumi.ResourceOptions.merge(opts, scaled))
     return ObjectLayer(namespace, charts, volume, manifests)

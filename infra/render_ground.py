@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from infra.stack_config import LustreWeights, StackConfig
+from infra.weights_address import CONFIG_MAP
 from infra.weights_volume import CLAIM
 from workloads import NodeLocalWeights, RenderGround, SharedWeights
 
@@ -11,14 +12,13 @@ GIB_PER_TIB = 1024
 
 
 def render_ground(config: StackConfig, model_configs: Mapping[str, Mapping[str, Any]]) -> RenderGround:
-    """Pools that hand out GPUs by claims (DRA) are left out: pods ask for them in another way than is rendered."""
-    pools = tuple(pool for pool in config.pools if pool.allocation == "device-plugin")
-    return RenderGround(pools=pools, weights=_weights(config), model_configs=model_configs)
+    """What pods of its engines are rendered onto."""
+    return RenderGround(pools=config.pools, weights=_weights(config), model_configs=model_configs)
 
 
 def _weights(config: StackConfig) -> SharedWeights | NodeLocalWeights:
     found = config.weights
     if not isinstance(found, LustreWeights):
-        return NodeLocalWeights()
+        return NodeLocalWeights(CONFIG_MAP, found.copy_image)
     rate = found.capacity_gib / GIB_PER_TIB * found.mb_per_second_per_tib
     return SharedWeights(CLAIM, found.bucket_path, rate)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from fleet.node_pools import NodePool
-from fleet.spec import Line, Name
+from fleet.spec import ImageDigest, Line, Name
 from fleet.value import Value
 
 CONFIG_VERSION = 1
@@ -111,8 +111,6 @@ class PoolConfig(NodePool):
     root_volume_gib: Annotated[int, Field(ge=20)] = 200
     time_slices: Annotated[int, Field(ge=2)] | None = None
     """Pods per GPU; only and always with sharing ``time-slicing`` or ``mps``."""
-    allocation: Literal["device-plugin", "dra"] = "device-plugin"
-    """How pods get GPUs."""
     update: Literal["minimal", "default"] = "minimal"
     """``minimal`` takes nodes away before it adds new ones: GPUs are rarely spare."""
     labels: dict[Line, Line] = Field(default_factory=dict)
@@ -132,9 +130,14 @@ class LustreWeights(Value):
 
 
 class NodeLocalWeights(Value):
-    """Weights streamed from the bucket to the local disks of each node; no file system."""
+    """Weights streamed out of the bucket by engines that can, and copied to the node's own disks for the others."""
 
     kind: Literal["node-local"]
+    copy_image: ImageDigest | None = None
+    """What copies them, by digest: an image with the command ``aws``.
+
+    ``None`` = engines that can't stream get no pods.
+    """
 
 
 Weights = Annotated[LustreWeights | NodeLocalWeights, Field(discriminator="kind")]

@@ -73,7 +73,9 @@ class StackFacts:
     drivers: Mapping[str, str] = field(default_factory=dict)
     """Pool -> the NVIDIA driver of its nodes, where it is known."""
     is_node_local: bool = False
-    """Weights are streamed to each node; there is no file system."""
+    """Pods read weights out of the bucket; there is no file system."""
+    copy_image: str | None = None
+    """What copies them for engines that can't stream."""
     data: tuple[str, ...] = ()
     """Folders of advisories, from the checkout."""
 
@@ -115,12 +117,14 @@ def stack_facts(environ: Mapping[str, str], known: Sequence[str]) -> StackFacts:
         raise NoEnvironment(f"the stack's environment is '{name}'; the policy has {', '.join(known)}")
     pools = [pool for pool in stack.get("pools", ()) if isinstance(pool, Mapping)]
     data = json.loads(config.get("enginehouse:data") or "[]")
+    weights = stack.get("weights") or {}
     return StackFacts(
         environment=name,
         pools=tuple(found for pool in pools if (found := _pool(pool)) is not None),
         reservation_zones={pool["reservation_id"]: zone for pool in pools if (zone := _reserved_zone(pool))},
         drivers={pool["name"]: pool["image"]["driver"] for pool in pools if (pool.get("image") or {}).get("driver")},
-        is_node_local=(stack.get("weights") or {}).get("kind") == "node-local",
+        is_node_local=weights.get("kind") == "node-local",
+        copy_image=weights.get("copy_image"),
         data=tuple(str(folder) for folder in data),
     )
 

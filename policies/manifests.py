@@ -64,7 +64,7 @@ def _rendered(stated: str, files: Files, stack: StackFacts) -> tuple[KubernetesO
     manifest = _parsed(stated)
     if manifest is None:
         return ()
-    weights = NodeLocalWeights() if stack.is_node_local else SharedWeights()
+    weights = NodeLocalWeights(copy_image=stack.copy_image) if stack.is_node_local else SharedWeights()
     cluster = RenderGround(pools=stack.pools, weights=weights, model_configs=files.facts.model_configs)
     try:
         return render(manifest, files.catalogue, cluster)

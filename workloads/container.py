@@ -7,11 +7,13 @@ from fleet.cloud.labels import SHARING_LABEL
 from fleet.engine import CommandLine, EngineCatalogue, MetricsDialect, Probes, Shutdown
 from fleet.manifest import PinnedManifest
 from fleet.spec import EngineChoice, EngineName
+from workloads.claims import CLAIM
 from workloads.ground import MODELS_PATH, NodeLocalWeights, RenderGround
 from workloads.names import KubernetesObject
 from workloads.placement import Place
 from workloads.refusal import Reason, RenderRefused
 from workloads.start import StartTime
+from workloads.weights import Delivery, bucket_environment, copies, delivery_of
 
 PORT = 8000
 """On which every engine serves."""
@@ -25,6 +27,12 @@ DEREGISTER_SECONDS = 15
 KILL_SECONDS = 15
 """Between the end of the drain and the end by force."""
 _STARTUP_PERIOD_SECONDS = 10
+_RIGHTS: KubernetesObject = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "privileged": False,
+    "readOnlyRootFilesystem": True,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +44,15 @@ class EngineFacts:
     probes: Probes
     shutdown: Shutdown
     metrics: MetricsDialect
+    way: Delivery
+    """Of its weights."""
 
     @classmethod
-    def of(cls, pinned: PinnedManifest, catalogue: EngineCatalogue) -> "EngineFacts":
+    def of(cls, pinned: PinnedManifest, catalogue: EngineCatalogue, ground: RenderGround) -> "EngineFacts":
         """The facts of an engine that runs from an image.
 
         Raises:
-            RenderRefused: no image, an engine that is not offered, or one that has to be built first.
+            RenderRefused: no image, no way of its weights, an engine that is not offered or has to be built first.
         """
         choice, name = pinned.spec.engine, pinned.engine_name
         version = choice.version if choice is not None else None
@@ -55,12 +65,15 @@ class EngineFacts:
             message = "its pin lets a process stand for the image, and pods need an image by digest"
             raise RenderRefused(pinned.name, Reason.WITHOUT_IMAGE, message, remedy)
         _refuse_unready(pinned, name, version, catalogue)
+        way = delivery_of(pinned, catalogue, ground)
+        host = "0.0.0.0"  # noqa: S104 - of the pod, behind its policy
         return cls(
             choice,
-            catalogue.command_line(pinned, host="0.0.0.0", port=PORT),  # noqa: S104 - of the pod, behind its policy
+            catalogue.command_line(pinned, host=host, port=PORT, weights_uri=way.uri),
             catalogue.probes(name, version, choice.front),
             catalogue.shutdown(name, version),
             catalogue.metrics(name, version, choice.front),
+            way,
         )
 
     @property
@@ -93,8 +106,10 @@ def _refuse_unready(pinned: PinnedManifest, name: EngineName, version: str, cata
         raise RenderRefused(pinned.name, Reason.ENGINE_BUILD, message, remedy)
 
 
-def container(engine: EngineFacts, place: Place, start: StartTime, ground: RenderGround) -> KubernetesObject:
-    """The one container of a pod."""
+def container(
+    engine: EngineFacts, place: Place, start: StartTime, ground: RenderGround, disk: str | None
+) -> KubernetesObject:
+    """The one container of a pod that stays; ``disk`` = kept for its weights on the node."""
     command = engine.command.argv
     found: KubernetesObject = {
         "name": "engine",
@@ -104,20 +119,29 @@ def container(engine: EngineFacts, place: Place, start: StartTime, ground: Rende
         "args": list(command[1:]),
         "env": _environment(engine, ground),
         "ports": _ports(engine),
-        "resources": _resources(place),
+        "resources": _resources(place, disk),
         "startupProbe": _probe(engine.probes.startup, _STARTUP_PERIOD_SECONDS, _startup_failures(start)),
         "readinessProbe": _probe(engine.probes.readiness, 5, 2),
         "livenessProbe": _probe(engine.probes.liveness, 15, 8),
         "lifecycle": {"preStop": {"sleep": {"seconds": engine.wait_seconds}}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-            "privileged": False,
-            "readOnlyRootFilesystem": True,
-        },
+        "securityContext": _RIGHTS,
         "volumeMounts": _mounts(engine, ground),
     }
     return found | ({"workingDir": FILES_PATH} if engine.command.files else {})
+
+
+def initial_containers(engine: EngineFacts, ground: RenderGround) -> list[KubernetesObject]:
+    """What runs before it: copies of weights, where its engine finds only files."""
+    weights = ground.weights
+    if not isinstance(weights, NodeLocalWeights):
+        return []
+    home: list[KubernetesObject] = [{"name": "HOME", "value": HOME_PATH}]
+    common = {
+        "env": [*bucket_environment(weights), *home],
+        "securityContext": _RIGHTS,
+        "volumeMounts": [*_own_mounts(), {"name": "weights", "mountPath": MODELS_PATH}],
+    }
+    return copies(engine.way, weights, common)
 
 
 def volumes(engine: EngineFacts, place: Place, ground: RenderGround, files_name: str) -> list[KubernetesObject]:
@@ -157,16 +181,13 @@ def _environment(engine: EngineFacts, ground: RenderGround) -> list[KubernetesOb
         "HOME": HOME_PATH,
         "USER": "engine",  # compilers ask for the user's name, and the image knows no such id
     }
-    secret = None
-    if isinstance(ground.weights, NodeLocalWeights):
-        secret = ground.weights.token_secret
-    else:
+    streams = isinstance(ground.weights, NodeLocalWeights) and engine.way.uri is not None
+    if not streams:  # vLLM takes the URI for a model of the hub when it is offline (vllm/engine/arg_utils.py)
         plain |= {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
     found: list[KubernetesObject] = [{"name": key, "value": value} for key, value in sorted(plain.items())]
-    if secret is not None:
-        reference = {"secretKeyRef": {"name": secret, "key": "token"}}
-        found.append({"name": "HF_TOKEN", "valueFrom": reference})
-    return found
+    return found + (
+        bucket_environment(ground.weights) if isinstance(ground.weights, NodeLocalWeights) and streams else []
+    )
 
 
 def _ports(engine: EngineFacts) -> list[KubernetesObject]:
@@ -176,11 +197,22 @@ def _ports(engine: EngineFacts) -> list[KubernetesObject]:
     return ports
 
 
-def _resources(place: Place) -> KubernetesObject:
+def _resources(place: Place, disk: str | None) -> KubernetesObject:
     """Processors have no limit: an engine that is throttled stalls its GPUs."""
-    gpus = {place.resource: str(place.hardware.gpus)}
+    gpus = {} if place.by_claim else {place.resource: str(place.hardware.gpus)}
+    claims = {"claims": [{"name": CLAIM}]} if place.by_claim else {}
     memory = f"{place.memory_mib}Mi"
-    return {"requests": {"cpu": str(place.cpu), "memory": memory} | gpus, "limits": {"memory": memory} | gpus}
+    kept = {"ephemeral-storage": disk} if disk is not None else {}
+    requests = {"cpu": str(place.cpu), "memory": memory} | kept | gpus
+    return {"requests": requests, "limits": {"memory": memory} | gpus} | claims
+
+
+def _own_mounts() -> list[KubernetesObject]:
+    """Where a container may write."""
+    return [
+        {"name": "home", "mountPath": HOME_PATH},
+        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of its own
+    ]
 
 
 def _startup_failures(start: StartTime) -> int:
@@ -198,12 +230,11 @@ def _probe(path: str, period_seconds: int, failures: int) -> KubernetesObject:
 
 
 def _mounts(engine: EngineFacts, ground: RenderGround) -> list[KubernetesObject]:
-    is_local = isinstance(ground.weights, NodeLocalWeights)
+    is_written = isinstance(ground.weights, NodeLocalWeights) and not engine.way.folders
     mounts: list[KubernetesObject] = [
         {"name": "shm", "mountPath": "/dev/shm"},  # noqa: S108 - a volume of its own
-        {"name": "home", "mountPath": HOME_PATH},
-        {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - a volume of its own
-        {"name": "weights", "mountPath": MODELS_PATH} | ({} if is_local else {"readOnly": True}),
+        *_own_mounts(),
+        {"name": "weights", "mountPath": MODELS_PATH} | ({} if is_written else {"readOnly": True}),
     ]
     if engine.command.files:
         mounts.append({"name": "files", "mountPath": FILES_PATH, "readOnly": True})

@@ -2,12 +2,14 @@
 
 from fleet.cloud.labels import ISOLATION_LABEL, PREFIX
 from fleet.manifest import PinnedManifest
-from workloads.container import USER_ID, EngineFacts, container, pod_annotations, volumes
+from workloads.claims import pod_claims
+from workloads.container import USER_ID, EngineFacts, container, initial_containers, pod_annotations, volumes
 from workloads.ground import RenderGround
 from workloads.names import KubernetesObject, fitted, metadata, pod_labels, selector
 from workloads.placement import Place
 from workloads.scaling import floor_of, is_scaled
 from workloads.start import StartTime
+from workloads.weights import disk_request
 
 ESTIMATE_ANNOTATION = f"{PREFIX}/start-estimate-seconds"
 _OLD_REVISIONS = 5
@@ -87,6 +89,8 @@ def _template(
         "whenUnsatisfiable": "ScheduleAnyway",
         "labelSelector": {"matchLabels": selector(pinned.name)},
     }
+    disk = disk_request(pinned, engine.way, start.disk_bytes)
+    before = initial_containers(engine, ground)
     return {
         "metadata": {"labels": pod_labels(pinned), "annotations": pod_annotations(engine, place)},
         "spec": {
@@ -105,7 +109,9 @@ def _template(
             "affinity": place.node_affinity(),
             "tolerations": place.tolerations(),
             "topologySpreadConstraints": [spread],
-            "containers": [container(engine, place, start, ground)],
+            **({"resourceClaims": pod_claims(pinned, place)} if place.by_claim else {}),
+            **({"initContainers": before} if before else {}),
+            "containers": [container(engine, place, start, ground, disk)],
             "volumes": volumes(engine, place, ground, files_name(pinned)),
         },
     }

@@ -38,10 +38,12 @@ class SharedWeights:
 
 @dataclass(frozen=True, slots=True)
 class NodeLocalWeights:
-    """No file system: each pod fetches its weights to the disks of its node when it starts."""
+    """No file system: engines stream weights out of the bucket, or find them copied to the disks of their node."""
 
-    token_secret: str | None = None
-    """The name of a secret whose key ``token`` opens gated models; ``None`` = no token is needed."""
+    config_map: str = "weights"
+    """In the namespace: its keys ``bucket`` and ``region`` say where weights are."""
+    copy_image: str | None = None
+    """An image by digest with the command ``aws``, which copies; ``None`` = none is known, and nothing is copied."""
 
     @property
     def hub_path(self) -> str:

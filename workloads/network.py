@@ -9,6 +9,8 @@ from workloads.names import KubernetesObject, metadata, selector
 _NAMESPACE_LABEL = "kubernetes.io/metadata.name"
 METADATA_ADDRESS = "169.254.169.254/32"
 """Of the instance's own credentials: no pod asks there."""
+IDENTITY_ADDRESS = "169.254.170.23/32"
+"""Of the EKS Pod Identity agent, over HTTP: there pods that read the bucket get their credentials."""
 
 
 def service(pinned: PinnedManifest, ground: RenderGround) -> KubernetesObject:
@@ -50,8 +52,9 @@ def _egress(ground: RenderGround) -> list[KubernetesObject]:
     }
     if not isinstance(ground.weights, NodeLocalWeights):
         return [names]
-    anywhere = {"ipBlock": {"cidr": "0.0.0.0/0", "except": [METADATA_ADDRESS]}}
-    return [names, {"to": [anywhere], "ports": [_tcp(443)]}]
+    anywhere = {"ipBlock": {"cidr": "0.0.0.0/0", "except": [METADATA_ADDRESS]}}  # S3 has no addresses of its own
+    agent = {"ipBlock": {"cidr": IDENTITY_ADDRESS}}
+    return [names, {"to": [anywhere], "ports": [_tcp(443)]}, {"to": [agent], "ports": [_tcp(80)]}]
 
 
 def _namespace(name: str) -> KubernetesObject:

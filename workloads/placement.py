@@ -33,6 +33,8 @@ class Place:
     """What the pod asks for to get its GPUs."""
     part: float
     """Of the node that one replica takes."""
+    by_claim: bool = False
+    """GPUs are asked for by a claim instead of a resource (`workloads.claims`)."""
 
     @property
     def cpu(self) -> int:
@@ -80,16 +82,19 @@ def place_of(pinned: PinnedManifest, ground: RenderGround) -> Place:
         )
         remedy = f"take a plan for at most {shape.gpus} GPUs, or an instance type with more of them"
         raise RenderRefused(pinned.name, Reason.SEVERAL_NODES, message, remedy)
-    pools = tuple(pool for pool in ground.pools if _fits(pool, hardware))
+    fitting = tuple(pool for pool in ground.pools if _fits(pool, hardware))
+    plain = tuple(pool for pool in fitting if pool.allocation == "device-plugin")
+    pools = plain or fitting  # a pod asks in one way
     if ground.pools and not pools:
         raise RenderRefused(pinned.name, Reason.NO_POOL, *_no_pool(hardware, ground.pools))
     way = SharingWay(hardware.sharing)
     profile = _profile(pinned, shape, pools) if way is SharingWay.MIG else None
-    return Place(hardware, shape, pools, gpu_resource(way, profile), _part(hardware, shape, profile))
+    by_claim = bool(pools) and not plain
+    return Place(hardware, shape, pools, gpu_resource(way, profile), _part(hardware, shape, profile), by_claim)
 
 
 def _fits(pool: NodePool, hardware: Hardware) -> bool:
-    """A pool whose slices are cut on demand hands them out by claims, which are not rendered."""
+    """A manifest can't ask for slices that are cut on demand, so a pool of such fits none."""
     asked = (hardware.instance_type, hardware.purchase, hardware.sharing)
     return (pool.instance_type, pool.purchase, pool.sharing.value) == asked
 

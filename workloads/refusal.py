@@ -15,6 +15,7 @@ class Reason(StrEnum):
     NO_POOL = "no-pool"
     MIG_PROFILE = "mig-profile"
     SCHEDULE = "schedule"
+    WEIGHTS = "weights"
 
 
 class RenderRefused(Exception):

@@ -2,6 +2,7 @@
 
 from fleet.engine import EngineCatalogue
 from fleet.manifest import PinnedManifest
+from workloads.claims import claim_template
 from workloads.container import EngineFacts
 from workloads.deployment import deployment, disruption_budget, files, service_account
 from workloads.ground import RenderGround
@@ -24,14 +25,17 @@ def render(
     A scaler that the platform's program makes is not among them.
 
     Raises:
-        RenderRefused: hosted, disaggregated or over several nodes; without image or pool; see `workloads.refusal`.
+        RenderRefused: hosted, disaggregated or over several nodes; without image, pool or weights; see
+            `workloads.refusal`.
     """
     ground = ground or RenderGround()
     _refuse_kind(pinned)
-    engine = EngineFacts.of(pinned, catalogue)
+    engine = EngineFacts.of(pinned, catalogue, ground)
     place = place_of(pinned, ground)
-    start = start_time(pinned, place, ground)
+    start = start_time(pinned, place, ground, engine.way)
     found = [service_account(pinned, ground)]
+    if place.by_claim:
+        found.append(claim_template(pinned, place, ground))
     if engine.command.files:
         found.append(files(pinned, engine, ground))
     found += [

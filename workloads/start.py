@@ -16,7 +16,9 @@ from fleet.model_reading import read_model
 from fleet.weights import weights_bytes_total
 from workloads.ground import RenderGround
 from workloads.placement import Place
+from workloads.weights import Delivery
 
+MOUNTED = Delivery()
 SAFETY = 2.0
 """Times the slow end of the estimate: a start that is ended half way begins anew, and never ends."""
 SHORTEST_SECONDS = 600
@@ -34,6 +36,8 @@ class Size:
 
     weights_bytes: int
     layers: int
+    disk_bytes: int
+    """Of the checkpoint, which an engine may load in fewer bits than it has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +48,25 @@ class StartTime:
     """From the start of the container to its first good answer, at most."""
     estimate: ColdStart | None
     """``None`` = the model's size is not known."""
+    disk_bytes: int | None = None
+    """Of the weights as files; ``None`` = not known."""
+    is_copied: bool = False
+    """Weights are copied before the container starts, which takes no longer than reading them from there."""
 
     @property
     def progress_seconds(self) -> int:
-        """From the pod's creation, with a new node and a pull of the image."""
-        return self.container_seconds + NODE_SECONDS
+        """From the pod's creation, with a new node, a pull of the image and a copy of the weights."""
+        return self.container_seconds * (2 if self.is_copied else 1) + NODE_SECONDS
 
 
-def start_time(pinned: PinnedManifest, place: Place, ground: RenderGround) -> StartTime:
+def start_time(pinned: PinnedManifest, place: Place, ground: RenderGround, way: Delivery = MOUNTED) -> StartTime:
     """The time that a start may take, from the same constants as the planner's."""
     engine, model = pinned.engine_name, pinned.spec.model
     own = ground.model_configs.get(model.id)
     size = _bundled(model.id, model.quantization) if own is None else _size(own, model.id, model.quantization)
     if engine is None or size is None:
-        return StartTime(UNKNOWN_SECONDS, None)
+        known = None if size is None else size.disk_bytes
+        return StartTime(UNKNOWN_SECONDS, None, known, bool(way.folders))
     replica = Replica(
         engine=engine.value,
         weights_bytes=size.weights_bytes,
@@ -65,10 +74,11 @@ def start_time(pinned: PinnedManifest, place: Place, ground: RenderGround) -> St
         gpus=place.hardware.gpus,
         pcie_gigabytes_per_second=gpu(place.shape.gpu).pcie_gb_per_second,
     )
-    wish = ColdStartWish(ground.weights.source(), replicas_together=STARTING_TOGETHER, streams_weights=False)
+    streams = way.uri is not None
+    wish = ColdStartWish(ground.weights.source(), replicas_together=STARTING_TOGETHER, streams_weights=streams)
     found = cold_start_of(replica, wish)
     inside = sum(seconds.high for phase, seconds in found.phases.items() if phase not in (Phase.NODE, Phase.IMAGE))
-    return StartTime(max(SHORTEST_SECONDS, ceil(inside * SAFETY)), found)
+    return StartTime(max(SHORTEST_SECONDS, ceil(inside * SAFETY)), found, size.disk_bytes, bool(way.folders))
 
 
 @lru_cache(maxsize=256)
@@ -82,5 +92,7 @@ def _size(config: Mapping[str, Any], model_id: str, quantization: str | None) ->
         model = read_model(config, id=model_id)
     except ConfigError:
         return None
-    weights = weights_bytes_total(model, quantization)
-    return None if isinstance(weights, Missing) else Size(weights, len(model.layers))
+    weights, whole = weights_bytes_total(model, quantization), weights_bytes_total(model)
+    if isinstance(weights, Missing):
+        return None
+    return Size(weights, len(model.layers), weights if isinstance(whole, Missing) else max(weights, whole))

@@ -39,6 +39,7 @@ MEANINGS = {
     "LustreWeights.efa": "Whether it is reached over EFA; fixed when it is made.",
     "LustreWeights.metadata_iops": "1500, 3000, 6000, 12000 and steps of 12000 up to 192000.",
     "NodeLocalWeights.kind": "No file system.",
+    "NodeLocalWeights.copy_image": "What copies weights for engines that can't stream: an image by digest with `aws`.",
     "BudgetConfig.usd_per_month": "The whole account's, as the budget has no filter by tag.",
     "BudgetConfig.emails": "Who gets a mail at 80 and 100 percent, and when 100 percent is foreseen.",
     "Versions.addons": "EKS add-on -> version.",

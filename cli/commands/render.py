@@ -13,11 +13,11 @@ from cli.manifests import read_manifest
 from cli.output import Format, emit, say, tell
 from fleet.manifest import Manifest, PinnedManifest
 from fleet.rules import stale
-from fleet.spec import NAME_PATTERN
+from fleet.spec import IMAGE_PATTERN, NAME_PATTERN
 from sources import manifest_file
 
 if TYPE_CHECKING:
-    from workloads import RenderGround
+    from workloads import NodeLocalWeights, RenderGround, SharedWeights
 
 
 class Objects(StrEnum):
@@ -40,7 +40,15 @@ EnvironmentOption = Annotated[
 ]
 NamespaceOption = Annotated[str, typer.Option(help="The namespace of the objects.")]
 WeightsOption = Annotated[
-    Weights, typer.Option(help="Where pods find weights: a claim that all mount, or their node's own disks.")
+    Weights, typer.Option(help="Where pods find weights: a claim that all mount, or the bucket (no file system).")
+]
+CopyImageOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="IMAGE@sha256:...",
+        help="With node-local: what copies weights for engines that can't stream, an image with the command aws.",
+        show_default=False,
+    ),
 ]
 PrometheusOption = Annotated[
     str | None, typer.Option(metavar="URL", help="Where KEDA asks for metrics.", show_default=False)
@@ -52,6 +60,7 @@ def render(
     environment: EnvironmentOption = None,
     namespace: NamespaceOption = "inference",
     weights: WeightsOption = Weights.SHARED,
+    copy_image: CopyImageOption = None,
     prometheus: PrometheusOption = None,
     output: Annotated[Objects, typer.Option("--output", "-o", help="How to print the objects.")] = Objects.YAML,
 ) -> None:
@@ -66,7 +75,8 @@ def render(
     from workloads import render as render_objects
 
     manifests = _pinned(files)
-    ground = _ground(files, environment, namespace, weights, prometheus)
+    place = _place_of_weights(weights, copy_image)
+    ground = _ground(files, environment, namespace, place, prometheus)
     catalogue = load()
     objects, refused = [], []
     for path, manifest in manifests:
@@ -79,13 +89,27 @@ def render(
         raise CommandError("\n".join(refused), Exit.REFUSED)
 
 
+def _place_of_weights(weights: Weights, copy_image: str | None) -> "SharedWeights | NodeLocalWeights":
+    from workloads import NodeLocalWeights, SharedWeights
+
+    if copy_image is not None and not re.fullmatch(IMAGE_PATTERN, copy_image):
+        raise UsageError(f"the image '{copy_image}' has no digest: give NAME@sha256: and its 64 hex digits")
+    if copy_image is not None and weights is Weights.SHARED:
+        raise UsageError("nothing is copied from a file system: leave --copy-image out, or take --weights node-local")
+    return SharedWeights() if weights is Weights.SHARED else NodeLocalWeights(copy_image=copy_image)
+
+
 def _ground(
-    files: list[Path], environment: str | None, namespace: str, weights: Weights, prometheus: str | None
+    files: list[Path],
+    environment: str | None,
+    namespace: str,
+    weights: "SharedWeights | NodeLocalWeights",
+    prometheus: str | None,
 ) -> "RenderGround":
     """What the environment and the options say about the cluster."""
     from sources import environment as environment_files
     from sources.errors import SourceError
-    from workloads import NodeLocalWeights, RenderGround, SharedWeights
+    from workloads import RenderGround
 
     if not re.fullmatch(NAME_PATTERN, namespace):
         raise UsageError(f"the namespace '{namespace}' is no DNS label: give lower-case letters, digits and dashes")
@@ -97,7 +121,7 @@ def _ground(
     return RenderGround(
         namespace=namespace,
         pools=known.pools,
-        weights=SharedWeights() if weights is Weights.SHARED else NodeLocalWeights(),
+        weights=weights,
         prometheus_url=prometheus or RenderGround().prometheus_url,
         model_configs=known.model_configs,
     )

@@ -124,6 +124,28 @@ def test_namespace_weights_and_prometheus_are_options(file):
     assert json.loads(result.stdout)["items"] == list(render(pinned(scaling={"max": 3}), load(), ground))
 
 
+def test_what_copies_weights_is_an_option(file):
+    copied = NodeLocalWeights(copy_image=image("aws-cli"))
+    result = run(file, "--weights", "node-local", "--copy-image", image("aws-cli"), "-o", "json")
+    assert json.loads(result.stdout)["items"] == list(
+        render(pinned(scaling={"max": 3}), load(), RenderGround(weights=copied))
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--weights", "node-local", "--copy-image", "aws-cli:2"], "has no digest"),
+        (["--copy-image", image("aws-cli")], "nothing is copied from a file system"),
+    ],
+)
+def test_an_image_that_is_none_or_copies_nothing_is_a_usage_error(file, options, words):
+    result = run(file, *options)
+    assert isinstance(result.exception, CommandError)
+    assert result.exception.code is Exit.USAGE
+    assert words in str(result.exception)
+
+
 @pytest.mark.parametrize("content", ["", "kind: Deployment\n", "kind: [\n"])
 def test_what_is_no_manifest_is_a_usage_error(folder, content):
     place = folder / "x.pinned.yaml"

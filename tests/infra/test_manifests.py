@@ -17,7 +17,7 @@ from tests.infra import stacks
 from tests.infra.manifest_folders import advisory, facts, judge, pin_of, put, put_canary, spec, written
 from tests.infra.recording import Recording, record
 from tests.workloads.invented import VERSIONS, image
-from workloads import NodeLocalWeights, RenderGround, SharedWeights
+from workloads import NodeLocalWeights, RenderGround, SharedWeights, render
 
 
 @pytest.fixture
@@ -255,10 +255,16 @@ def test_the_ground_of_a_stack_is_its_pools_and_its_file_system():
     assert render_ground(stacks.stack(weights=stacks.NODE_LOCAL), {}).weights == NodeLocalWeights()
 
 
-def test_pools_that_hand_out_claims_are_no_ground():
-    claims = stacks.pool(name="dra", instance_type="g6.xlarge", allocation="dra")
-    config = stacks.stack(pools=[stacks.L4, claims])
-    assert [pool.name for pool in render_ground(config, {}).pools] == ["l4"]
+def test_pods_on_pools_that_hand_out_claims_ask_by_claim():
+    claims = stacks.pool(name="dra", instance_type="p5.48xlarge", allocation="dra")
+    ground = render_ground(stacks.stack(pools=[claims]), {})
+    assert "ResourceClaimTemplate" in {item["kind"] for item in render(pin_of(written()), load(), ground)}
+
+
+def test_what_copies_weights_is_the_stack_s():
+    weights = {"kind": "node-local", "copy_image": image("aws-cli")}
+    ground = render_ground(stacks.stack(weights=weights), {})
+    assert ground.weights == NodeLocalWeights("weights", image("aws-cli"))
 
 
 def test_what_is_registered_is_what_will_be_adopted():

@@ -158,7 +158,7 @@ def test_manifests_of_the_folder_become_config_maps_and_their_pods_may_read_weig
     pinned = manifest_folders.pin_of(manifest_folders.written())
     inputs = Inputs(Environment(), Judged((pinned,), (), ("runs, and now: news",)), load())
     recording = built(stack("prod"), inputs)
-    found = recording.one("ConfigMap")
+    found = recording.one("ConfigMap", "enginehouse-prod-manifests-chat")
     assert found.inputs["metadata"]["namespace"] == NAMESPACE
     assert ("warning", "runs, and now: news") in recording.messages
     association = recording.one("PodIdentityAssociation")

@@ -5,11 +5,15 @@ from functools import cache
 
 import pytest
 
+from engines.catalogue import load
 from fleet.cloud.data import BLOCKS, Bucket, bucket_findings, key_findings
 from fleet.cloud.identity import document_findings, statements_of
+from infra.weights_address import WeightsAddress, WeightsAddressArgs
 from infra.weights_bucket import WeightsBucket, WeightsBucketArgs
 from infra.weights_reader import ServiceAccountName, WeightsReader, WeightsReaderArgs
 from tests.infra.recording import Recorded, Recording, record
+from tests.workloads.invented import pinned
+from workloads import NodeLocalWeights, RenderGround, render
 
 ACCOUNTS = (ServiceAccountName("engines", "support-chat"), ServiceAccountName("engines", "code"))
 
@@ -125,3 +129,16 @@ def test_each_service_account_gets_the_role_once_and_only_when_it_may_read():
     attached = recording.one("RolePolicyAttachment")
     assert all(attached.urn in item.depends_on for item in associations)
     assert attached.inputs["policyArn"] == recording.one("Policy").outputs["arn"]
+
+
+def test_pods_find_the_bucket_where_their_objects_look_for_it():
+    recording = record(lambda: WeightsAddress("w", WeightsAddressArgs("the-bucket", "eu-central-1", "inference")))
+    found = recording.one("ConfigMap").inputs
+    rendered = render(pinned(), load(), RenderGround(weights=NodeLocalWeights()))
+    (deployment,) = (item for item in rendered if item["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    wanted = [item["valueFrom"]["configMapKeyRef"] for item in container["env"] if "valueFrom" in item]
+    assert {item["name"] for item in wanted} == {found["metadata"]["name"]}
+    assert found["metadata"]["namespace"] == deployment["metadata"]["namespace"]
+    assert {item["key"] for item in wanted} == set(found["data"])
+    assert found["data"] == {"bucket": "the-bucket", "region": "eu-central-1"}

@@ -3,7 +3,7 @@
 import pytest
 
 from fleet.cold_start import Phase
-from workloads import NodeLocalWeights, RenderGround, SharedWeights
+from workloads import RenderGround, SharedWeights
 from workloads.container import DEREGISTER_SECONDS, KILL_SECONDS, PORT
 from workloads.placement import place_of
 from workloads.start import UNKNOWN_SECONDS, start_time
@@ -149,16 +149,6 @@ def test_weights_on_the_file_system_are_read_and_nothing_is_fetched(make, object
     assert environment(found)["HF_HUB_CACHE"] == "/models/models-of-bucket/hub"
     assert environment(found)["HF_HUB_OFFLINE"] == "1"
     assert [rule["ports"][0]["port"] for rule in found["NetworkPolicy"]["spec"]["egress"]] == [53]
-
-
-def test_weights_on_the_node_are_fetched_by_the_revision_of_the_pin(make, objects):
-    found = objects(make(), RenderGround(weights=NodeLocalWeights(token_secret="hugging-face")))
-    assert "HF_HUB_OFFLINE" not in environment(found)
-    (token,) = (item for item in engine(found)["env"] if item["name"] == "HF_TOKEN")
-    assert token == {"name": "HF_TOKEN", "valueFrom": {"secretKeyRef": {"name": "hugging-face", "key": "token"}}}
-    assert make().spec.model.revision in engine(found)["args"]
-    (rule,) = (item for item in found["NetworkPolicy"]["spec"]["egress"] if item["ports"][0]["port"] == 443)
-    assert rule["to"][0]["ipBlock"]["except"] == ["169.254.169.254/32"]
 
 
 def test_the_files_of_a_command_line_lie_where_it_looks(make, objects, catalogue):

@@ -3,7 +3,7 @@
 import pytest
 
 from fleet.node_pools import NodePool
-from workloads import Reason, RenderGround, RenderRefused, render
+from workloads import NodeLocalWeights, Reason, RenderGround, RenderRefused, SharedWeights, render
 
 HOSTED = {"name": "groq", "endpoint": "https://invented.invalid", "api_key_ref": "groq", "model": "invented"}
 SIDE = {"hardware": {"instance_type": "p5.48xlarge", "gpus": 2}, "parallelism": {"tensor": 2}}
@@ -36,6 +36,7 @@ REFUSED = {
         "parallelism": {},
     },
     Reason.SCHEDULE: {"scaling": {"max": 2, "schedule": [{"cron": "0 8 * * 1-5", "min": 3}]}},
+    Reason.WEIGHTS: {"features": {"lora": ["acme/tone"]}},
 }
 TWO_PROFILES = (
     NodePool(name="small", instance_type="p5.48xlarge", sharing="mig", mig_profile="1g.10gb"),
@@ -44,10 +45,15 @@ TWO_PROFILES = (
 )
 
 
+def ground_of(reason):
+    weights = NodeLocalWeights() if reason is Reason.WEIGHTS else SharedWeights()
+    return RenderGround(pools=TWO_PROFILES, weights=weights)
+
+
 @pytest.mark.parametrize("reason", list(Reason))
 def test_every_reason_has_its_case_and_says_what_would_be_right(reason, make, catalogue):
     with pytest.raises(RenderRefused) as raised:
-        render(make(**REFUSED[reason]), catalogue, RenderGround(pools=TWO_PROFILES))
+        render(make(**REFUSED[reason]), catalogue, ground_of(reason))
     refused = raised.value
     assert refused.reason is reason
     assert refused.message

@@ -15,7 +15,7 @@ from fleet.cloud.objects import object_findings
 from fleet.cloud.scaling import Bundle, bundle_findings, owner_findings, scaler_findings
 from fleet.manifest import PinnedManifest, dump, parse
 from fleet.spec import Scaling
-from tests.workloads.invented import pinned
+from tests.workloads.invented import image, pinned
 from workloads import NodeLocalWeights, RenderGround, SharedWeights, reading, render
 
 CATALOGUE = load()
@@ -56,11 +56,12 @@ PLACES = st.sampled_from(
     ]
 )
 SERVED = st.sampled_from([None, "chat", 'quo"ted \\ {name}', "größe/32b"])
+COPIED = NodeLocalWeights(copy_image=image("aws-cli"))
 GROUNDS = st.builds(
     RenderGround,
     namespace=st.sampled_from(["inference", "prod"]),
     weights=st.sampled_from(
-        [SharedWeights(), SharedWeights("models", "", 4800.0), NodeLocalWeights(), NodeLocalWeights("hf")]
+        [SharedWeights(), SharedWeights("models", "", 4800.0), COPIED, NodeLocalWeights("elsewhere", image("aws-cli"))]
     ),
 )
 
@@ -169,7 +170,8 @@ def test_nothing_rendered_asks_for_efa_or_holds_a_secret(manifest: PinnedManifes
     assert "vpc.amazonaws.com/efa" not in text
     for item in render(manifest, CATALOGUE, ground):
         assert item["kind"] != "Secret"
-    assert ("HF_TOKEN" in text) == (isinstance(ground.weights, NodeLocalWeights) and bool(ground.weights.token_secret))
+    assert "secretKeyRef" not in text
+    assert "HF_TOKEN" not in text
 
 
 def template(manifest: PinnedManifest) -> object:
