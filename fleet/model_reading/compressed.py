@@ -25,6 +25,7 @@ def _ratio(text: Text, layer: int) -> int:
     if ratios is not None:
         return ratios[layer] if layer < len(ratios) else 0
     types = text.keys.list("layer_types") or ()
+    text.keys.demand("listed_layers")
     return LAYER_TYPES.get(str(types[layer]), 0) if layer < len(types) else 0
 
 

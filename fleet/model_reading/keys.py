@@ -25,20 +25,44 @@ class Keys:
     """A section of a configuration. A key that is null counts as absent, but takes no default either."""
 
     def __init__(
-        self, values: Mapping[str, object], source: str, path: str = "", defaults: Mapping[str, object] | None = None
+        self,
+        values: Mapping[str, object],
+        source: str,
+        path: str = "",
+        defaults: Mapping[str, object] | None = None,
+        demanded: Mapping[str, str] | None = None,
     ) -> None:
         self.values = values
         self.source = source
         self.path = path
         self.defaults = defaults or {}
+        self.demanded = demanded or {}
+        """Figures without which the architecture is another one, under the architecture's own spelling."""
 
     def find(self, name: str) -> tuple[str, object]:
-        """The spelling under which the figure stands and its value, or the name and ``None``."""
+        """The spelling under which the figure stands and its value, or the name and ``None``.
+
+        Raises `Lacking` for a figure that the architecture demands.
+        """
         for spelled in (name, *ALIASES.get(name, ())):
             value = self.values.get(spelled)
             if value is not None:
                 return spelled, value
-        return name, None if name in self.values else self.defaults.get(name)
+        if name in self.values:
+            return name, None
+        default = self.defaults.get(name)
+        if default is None and name in self.demanded:
+            self.demand(name)
+        return name, default
+
+    def demand(self, name: str) -> None:
+        """Raise `Lacking` where the architecture demands a figure that stands nowhere, not even as null."""
+        if name in self.demanded and self.values.keys().isdisjoint((name, *ALIASES.get(name, ()))):
+            raise Lacking(f"{self.path}{self.demanded[name]}")
+
+    def with_values(self, values: Mapping[str, object]) -> "Keys":
+        """The same section with other values."""
+        return Keys(values, self.source, self.path, self.defaults, self.demanded)
 
     def has(self, *names: str) -> bool:
         """Whether one of the keys is stated."""

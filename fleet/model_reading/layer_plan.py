@@ -142,6 +142,7 @@ def _by_window(text: Text) -> Sequence[str] | None:
         return ["full" if layer % 2 else "sliding" for layer in layers]
     if every:
         return ["full" if (layer + 1) % every == 0 else "sliding" for layer in layers]
+    keys.demand("listed_layers")
     return ["sliding"] * text.layers
 
 

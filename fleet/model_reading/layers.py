@@ -1,6 +1,6 @@
 """Layers: mixer, feed-forward half and norms put together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleet.model import Attention, Layer, UnknownAttention
@@ -39,10 +39,15 @@ def stack(text: Text) -> Stack:
         mixture = mixture_of(text)
     except Lacking as error:
         lacking = error
-    kinds = mixers(text)
-    ffns = (
-        feed_forwards(text, kinds, has_experts=mixture is not None) if text.family.has_ffn else ("none",) * len(kinds)
-    )
+    try:
+        kinds = mixers(text)
+    except Lacking as error:
+        return _unread(text, error)
+    ffns: Sequence[str] = ("none",) * len(kinds)
+    try:
+        ffns = feed_forwards(text, kinds, has_experts=mixture is not None) if text.family.has_ffn else ffns
+    except Lacking as error:
+        lacking = lacking or error
     layers: list[Layer] = []
     for layer, (kind, half) in enumerate(zip(kinds, ffns, strict=True)):
         one, lack = _layer(text, layer, kind, half, mixture)
@@ -55,7 +60,11 @@ def _searched(text: Text) -> Stack:
     try:
         return Stack(searched_layers(text), None, 0, None)
     except Lacking as lack:
-        return Stack((Layer((_unknown(lack),), ()),) * text.layers, None, 0, lack)
+        return _unread(text, lack)
+
+
+def _unread(text: Text, lack: Lacking) -> Stack:
+    return Stack((Layer((_unknown(lack),), ()),) * text.layers, None, 0, lack)
 
 
 def _layer(text: Text, layer: int, kind: str, half: str, mixture: Mixture | None) -> tuple[Layer, Lacking | None]:

@@ -53,7 +53,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "num_experts_per_layer",
     ),
     "moe_intermediate_size": ("expert_intermediate_size", "expert_ffn_hidden_size", "moe_ffn_hidden_size"),
-    "sliding_window": ("sliding_window_size", "window_size"),
+    "sliding_window": ("sliding_window_size", "window_size", "local_attention"),
     "shared_intermediate_size": (
         "shared_experts_intermediate_size",
         "shared_expert_intermediate_size",

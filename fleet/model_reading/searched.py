@@ -58,7 +58,7 @@ def _with_heads(text: Text, mixer: Keys) -> Text:
     if not kv_heads:
         raise Lacking(f"{mixer.path}n_heads_in_group")
     stated = {**text.keys.values, "num_key_value_heads": kv_heads}
-    return replace(text, keys=Keys(stated, text.keys.source, text.keys.path, text.keys.defaults))
+    return replace(text, keys=text.keys.with_values(stated))
 
 
 def _feed_forward(text: Text, number: int, half: Keys) -> Iterator[Tensor]:

@@ -13,7 +13,14 @@ _QWEN_NEXT = Family(
     mtp="qwen",
     defaults={"full_attention_interval": 4},
 )
-_NEMOTRON_H = Family(gated=False, norms=1, state="mamba2", windows=Windows.NEVER, experts_take_ffn_size=False)
+_NEMOTRON_H = Family(
+    gated=False,
+    norms=1,
+    state="mamba2",
+    windows=Windows.NEVER,
+    experts_take_ffn_size=False,
+    defaults={"mamba_ssm_cache_dtype": "float32"},
+)
 _GRANITE = Family(windows=Windows.NEVER, state="mamba2", dense_key="shared_intermediate_size")
 
 WITH_STATES: dict[str, Family] = {

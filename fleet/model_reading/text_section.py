@@ -1,6 +1,6 @@
 """Where the language model's keys stand in a configuration, and which architecture they belong to."""
 
-from fleet.model_reading.class_defaults import class_defaults
+from fleet.model_reading.class_defaults import class_defaults, demanded
 from fleet.model_reading.families import Family
 from fleet.model_reading.family_table import FAMILIES
 from fleet.model_reading.generic import generic_family
@@ -45,10 +45,9 @@ def with_defaults(keys: Keys, outer: Keys, family: Family) -> Keys:
     for name in family.nested:
         section = keys.section(name)
         values = {**(section.values if section else {}), **values}
-    defaults = dict(family.defaults)
-    if keys is not outer:
-        defaults = {**class_defaults(keys.text("model_type") or outer.text("model_type"), "text"), **defaults}
-    return Keys(values, keys.source, keys.path, defaults)
+    kind, depth = keys.text("model_type") or outer.text("model_type"), values.get("num_hidden_layers")
+    inside = class_defaults(kind, "text", layers=depth) if keys is not outer else {}
+    return Keys(values, keys.source, keys.path, {**inside, **family.defaults}, demanded(kind))
 
 
 def architecture_of(outer: Keys, keys: Keys) -> str:

@@ -114,7 +114,7 @@ def test_every_configuration_is_read_as_an_architecture_known_by_name(config):
     assert len(model.layers) > 0
     lacking = {missing.figure: missing.key for missing in model.missing}
     assert lacking == {
-        "ibm-granite--granite-4.0-h-1b.json": {"weights": "shared_intermediate_size"},
+        "ibm-granite--granite-4.0-h-1b.json": {"weights": "num_local_experts"},
         "deepseek-ai--DeepSeek-V4-Flash.json": {"kv": "compress_ratios"},
         "meta-llama--Llama-4-Scout-17B-16E-Instruct.json": {"tower": "vision_config"},
     }.get(config, {})
@@ -125,10 +125,10 @@ def test_a_configuration_is_read_and_counted_in_a_moment():
         text = (DATA / "configs" / config).read_bytes()
         best = 1.0
         for _ in range(3):
-            started = time.perf_counter()
+            started = time.process_time()
             model = read_model(read_config(text, source=config), id=config)
             weights_bytes_total(model)
-            best = min(best, time.perf_counter() - started)
+            best = min(best, time.process_time() - started)
         assert best < 0.2, config  # 0.05 on a quiet machine
 
 

@@ -28,6 +28,7 @@ LLAMA = {
     "vocab_size": 1000,
     "tie_word_embeddings": False,
 }
+THIN = {"head_dim": 32, "v_head_dim": 32}
 KEYS = st.sampled_from(
     sorted(
         {
@@ -193,7 +194,11 @@ def test_layers_of_an_unknown_kind_make_the_kv_cache_unknown():
         ({"model_type": "gemma2", "head_dim": 32, "sliding_window": 128}, 2, 128),
         ({"model_type": "gemma3_text", "sliding_window": 128, "sliding_window_pattern": 2}, 2, 128),
         ({"model_type": "exaone4", "sliding_window": 128, "sliding_window_pattern": "LLLG"}, 1, 128),
-        ({"model_type": "mimo_v2_flash", "sliding_window": 128, "hybrid_layer_pattern": [0, 1, 1, 1]}, 1, 128),
+        (
+            {"model_type": "mimo_v2_flash", **THIN, "sliding_window": 128, "hybrid_layer_pattern": [0, 1, 1, 1]},
+            1,
+            128,
+        ),
         ({"sliding_window": 128, "layer_types": ["full_attention"] * 4}, 4, None),
     ],
 )
