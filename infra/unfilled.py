@@ -16,7 +16,7 @@ _ONLY_ZEROS = re.compile(r"^[a-z]+-0+$")
 
 def unfilled_problems(config: StackConfig) -> Iterator[Problem]:
     """Nothing, or one problem with every key that is open and where its value comes from."""
-    parts = [*_placeholders(config), *_releases(config), *_add_ons(config)]
+    parts = [*_placeholders(config), *_reservations(config), *_releases(config), *_add_ons(config)]
     if not parts:
         return
     keys = [key for key, _ in parts]
@@ -37,6 +37,9 @@ def _placeholders(config: StackConfig) -> Iterator[tuple[str, str]]:
     for index, email in enumerate(config.budget.emails):
         if email.endswith(NOBODY):
             yield f"budget.emails[{index}]", "give mail addresses that somebody reads"
+
+
+def _reservations(config: StackConfig) -> Iterator[tuple[str, str]]:
     for pool in config.pools:
         if pool.reservation_id and _ONLY_ZEROS.match(pool.reservation_id):
             yield f"pools.{pool.name}.reservation_id", "give the id that 'aws ec2 describe-capacity-reservations' lists"
