@@ -24,8 +24,10 @@ def _ratio(text: Text, layer: int) -> int:
     ratios = text.keys.counts("compress_ratios")
     if ratios is not None:
         return ratios[layer] if layer < len(ratios) else 0
-    types = text.keys.list("layer_types") or ()
-    text.keys.demand("listed_layers")
+    types = text.keys.list("layer_types")
+    if types is None:
+        text.keys.demand("listed_layers")
+        return 0
     return LAYER_TYPES.get(str(types[layer]), 0) if layer < len(types) else 0
 
 

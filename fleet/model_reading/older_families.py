@@ -48,7 +48,7 @@ OLDER: dict[str, Family] = {
     "xlm-roberta-xl": _BERT,
     "camembert": _BERT,
     "mpnet": _BERT,
-    "distilbert": replace(_BERT, token_types=False),
+    "distilbert": replace(_BERT, token_types=False, dense_key="hidden_dim"),
     "ernie": _BERT,
     "nomic_bert": _GATED_BERT,
     "new": replace(_GATED_BERT, qkv_bias=True, out_bias=True),

@@ -108,7 +108,7 @@ def _unread(outer: Keys, keys: Keys, *, is_generic: bool) -> Iterator[Missing]:
             yield Missing("weights", name, f"the part of the model that {name} describes is not read")
     if is_generic:
         try:
-            check_generic(keys)
+            check_generic(outer, keys)
         except Lacking as lack:
             yield _missing("weights", lack)
 
