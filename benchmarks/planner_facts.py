@@ -52,7 +52,8 @@ RULE_OF = (
 )
 """Words of a row's reason and the rule that says the same."""
 VERSION_BOUND = frozenset({"meta-llama/Meta-Llama-3.1-405B-Instruct-FP8", "TheBloke/Llama-2-70B-AWQ"})
-"""Failures of vLLM 0.5 and 0.2.7, which later versions do not have."""
+"""Failures of vLLM 0.5 and 0.2.7, which later versions do not have. The first one (vllm#6746: prefill was not chunked)
+also keeps attention and two layers in bf16, which the configuration of its shape does not say."""
 
 
 @dataclass(frozen=True)

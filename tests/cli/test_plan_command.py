@@ -33,16 +33,7 @@ KEYS = frozenset(
     ]
 )
 PARTS = ("weights_bytes", "kv_cache_bytes", "activation_bytes", "overhead_bytes", "free_bytes")
-DENSE = {
-    "architectures": ["LlamaForCausalLM"],
-    "hidden_size": 4096,
-    "intermediate_size": 14336,
-    "num_attention_heads": 32,
-    "num_key_value_heads": 8,
-    "num_hidden_layers": 32,
-    "vocab_size": 128256,
-    "max_position_embeddings": 131072,
-}
+DENSE = json.loads((Path(__file__).parents[1] / "data" / "models" / "dense.json").read_text(encoding="utf-8"))
 
 
 def run(*arguments: str) -> Result:

@@ -9,18 +9,7 @@ from typer.testing import CliRunner, Result
 from cli.exits import UsageError
 from cli.main import app
 
-MANIFEST = """\
-apiVersion: enginehouse.dev/v1
-kind: InferenceDeployment
-metadata: {name: chat}
-spec:
-  model: {id: Qwen/Qwen3-32B, revision: 9216db5781bf21249d130ec9da846c4624c16137, quantization: fp8}
-  engine: {name: vllm, version: 0.33.0, runtime: process}
-  workload: chat
-  batch: {max_model_len: 32768}
-  hardware: {instance_type: p5.48xlarge, gpus: 2}
-  parallelism: {tensor: 2}
-"""
+MANIFEST = (Path(__file__).parents[1] / "data" / "cli" / "chat.yaml").read_text(encoding="utf-8")
 
 
 def run(*arguments: str) -> Result:

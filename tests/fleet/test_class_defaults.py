@@ -13,7 +13,8 @@ from fleet.model_reading.family_table import FAMILIES
 from fleet.model_reading.names import ALIASES
 from fleet.weights import weights_bytes_total
 
-CONFIGS = sorted((Path(__file__).resolve().parents[1] / "data" / "models" / "configs").glob("*.json"))
+DATA = Path(__file__).resolve().parents[1] / "data" / "models"
+CONFIGS = sorted((DATA / "configs").glob("*.json"))
 PUBLISHED = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS}
 DEMANDS = [
     (name, figure)
@@ -21,16 +22,9 @@ DEMANDS = [
     for figure in demanded(config.get("model_type"))
     if not config.keys().isdisjoint((figure, *ALIASES.get(figure, ())))
 ]
-GQA = {
-    "hidden_size": 512,
-    "intermediate_size": 1024,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "head_dim": 64,
-    "vocab_size": 1000,
-    "tie_word_embeddings": False,
-    "sliding_window": None,
-}
+DENSE = json.loads((DATA / "dense.json").read_text(encoding="utf-8"))
+GQA = {key: value for key, value in DENSE.items() if key not in ("architectures", "model_type", "num_key_value_heads")}
+GQA |= {"hidden_size": 512, "intermediate_size": 1024, "head_dim": 64, "sliding_window": None}
 MIXTURE = {"num_local_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 256}
 
 

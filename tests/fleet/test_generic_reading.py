@@ -12,20 +12,11 @@ from fleet.model_reading import keys, read_model
 from fleet.model_reading.generic import SIZE, TEXT, TOWER, WITHOUT_WEIGHTS
 from fleet.weights import weights_bytes_total
 
-CONFIGS = sorted((Path(__file__).resolve().parents[1] / "data" / "models" / "configs").glob("*.json"))
+DATA = Path(__file__).resolve().parents[1] / "data" / "models"
+CONFIGS = sorted((DATA / "configs").glob("*.json"))
 PUBLISHED = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS}
-PLAIN = {
-    "architectures": ["UnheardForCausalLM"],
-    "model_type": "unheard_of",
-    "hidden_size": 256,
-    "intermediate_size": 512,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "vocab_size": 1000,
-    "hidden_act": "silu",
-    "tie_word_embeddings": False,
-}
+PLAIN = json.loads((DATA / "dense.json").read_text(encoding="utf-8"))
+PLAIN |= {"architectures": ["UnheardForCausalLM"], "model_type": "unheard_of", "hidden_act": "silu"}
 TOWER_OF_IT = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128}
 TOWER_OF_IT |= {"patch_size": 14, "image_size": 224}
 BEYOND = (

@@ -1,6 +1,8 @@
 """Latency: laws of the intervals, and what they say about known points."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -33,19 +35,12 @@ def known(model_id):
     return read_model(find(model_id).config, id=model_id)
 
 
+DENSE = json.loads((Path(__file__).parents[1] / "data" / "models" / "dense.json").read_text(encoding="utf-8"))
+
+
 def llama(layers=32, width=14336, hidden=4096):
-    config = {
-        "architectures": ["LlamaForCausalLM"],
-        "model_type": "llama",
-        "hidden_size": hidden,
-        "intermediate_size": width,
-        "num_hidden_layers": layers,
-        "num_attention_heads": 32,
-        "num_key_value_heads": 8,
-        "vocab_size": 128256,
-        "max_position_embeddings": 131072,
-        "tie_word_embeddings": False,
-    }
+    sizes = {"hidden_size": hidden, "intermediate_size": width, "num_hidden_layers": layers, "vocab_size": 128256}
+    config = DENSE | sizes | {"num_attention_heads": 32, "num_key_value_heads": 8, "max_position_embeddings": 131072}
     return read_model(config, id="a/llama")
 
 

@@ -15,19 +15,10 @@ from fleet.model_reading.family_table import FAMILIES
 from fleet.model_reading.names import ALIASES
 from fleet.weights import parameters_active, parameters_total, weights_bytes_total
 
-CONFIGS = sorted((Path(__file__).resolve().parents[1] / "data" / "models" / "configs").glob("*.json"))
+DATA = Path(__file__).resolve().parents[1] / "data" / "models"
+CONFIGS = sorted((DATA / "configs").glob("*.json"))
 PUBLISHED = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in CONFIGS}
-LLAMA = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 256,
-    "intermediate_size": 512,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "vocab_size": 1000,
-    "tie_word_embeddings": False,
-}
+LLAMA = json.loads((DATA / "dense.json").read_text(encoding="utf-8"))
 THIN = {"head_dim": 32, "v_head_dim": 32}
 KEYS = st.sampled_from(
     sorted(

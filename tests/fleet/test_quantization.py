@@ -1,5 +1,8 @@
 """How modules of a checkpoint are stored: encodings, lists of modules, every form of quantisation config."""
 
+import json
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,17 +13,7 @@ from fleet.quantization_modules import Modules, plain_name
 from fleet.tensors import Part, Split, Tensor
 from fleet.weights import encoding_of, weights_bytes_total
 
-LLAMA = {
-    "architectures": ["LlamaForCausalLM"],
-    "model_type": "llama",
-    "hidden_size": 256,
-    "intermediate_size": 512,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 8,
-    "num_key_value_heads": 2,
-    "vocab_size": 1000,
-    "tie_word_embeddings": False,
-}
+LLAMA = json.loads((Path(__file__).parents[1] / "data" / "models" / "dense.json").read_text(encoding="utf-8"))
 SIZES = st.integers(1, 40_000)
 
 
