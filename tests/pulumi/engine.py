@@ -161,6 +161,7 @@ class Stack:
             "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
             "PULUMI_ERROR_OUTPUT_STRING": "true",
             "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
+            "PULUMI_SKIP_CHECKPOINTS": "true",  # the state is written once, at the end: three times as fast
             "DOUBLES_JOURNAL": str(self.home / "journal.jsonl"),
             "NO_COLOR": "1",
             **self.environment,
