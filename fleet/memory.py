@@ -108,19 +108,50 @@ def memory_of(model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -
 
 def rank_memory(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Memory | Missing:
     """The same for a model whose figures are at hand."""
+    return memory_in(room_of(figures, plan, gpu, wish), figures, plan, wish)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What is known of one GPU of a plan before the weights."""
+
+    visible: int
+    context: int
+    sequence: int | None
+    """Bytes of one sequence at the context; ``None`` = not known."""
+    settings: Settings
+    sequences_wanted: int
+    """Sequences in flight on the rank."""
+
+    @property
+    def is_too_small(self) -> bool:
+        """Whether the cache alone, as far as it is known, exceeds the GPU."""
+        return self.sequence is not None and self.sequence * self.sequences_wanted > self.visible
+
+
+def room_of(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> Room | Missing:
+    """The room on each GPU, or that its memory is not known."""
     visible = visible_bytes(gpu, wish)
     if visible is None:
         return Missing("memory", gpu.name, f"the memory of {wish.mig_profile or gpu.name} is not known")
-    context = wish.context_of(figures.model)
-    weights = figures.rank_weights(plan, with_mtp=wish.with_mtp)
+    context, settings = wish.context_of(figures.model), settings_of(wish, gpu, visible, plan)
     sequence = figures.sequence_bytes(plan, context)
+    known = None if isinstance(sequence, Missing) else sequence
+    return Room(visible, context, known, settings, min(-(-wish.concurrency // plan.data), settings.max_num_seqs))
+
+
+def memory_in(room: Room | Missing, figures: ModelFigures, plan: ParallelPlan, wish: PlanWish) -> Memory | Missing:
+    """Memory of the fullest GPU whose room is at hand."""
+    if isinstance(room, Missing):
+        return room
+    weights = figures.rank_weights(plan, with_mtp=wish.with_mtp)
     if isinstance(weights, Missing):
         return weights
-    known = None if isinstance(sequence, Missing) else sequence
-    settings = settings_of(wish, gpu, visible, plan)
     beside = wish.lora or wish.draft or wish.neighbours or wish.encoder_cache_tokens
-    extras = extras_of(figures.model, plan, wish, visible=visible, context_tokens=context) if beside else NO_EXTRAS
-    return _identity(figures, plan, wish, _Terms(visible, weights, known, context, settings, extras))
+    extras = NO_EXTRAS
+    if beside:
+        extras = extras_of(figures.model, plan, wish, visible=room.visible, context_tokens=room.context)
+    return _identity(figures, plan, wish, room, weights, extras)
 
 
 def visible_bytes(gpu: GpuModel, wish: PlanWish) -> int | None:
@@ -145,52 +176,44 @@ def settings_of(wish: PlanWish, gpu: GpuModel, visible: int, plan: ParallelPlan)
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Terms:
-    visible: int
-    weights: int
-    sequence: int | None
-    context: int
-    settings: Settings
-    extras: Extras
-
-
-def _identity(figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, terms: _Terms) -> Memory:
+def _identity(
+    figures: ModelFigures, plan: ParallelPlan, wish: PlanWish, room: Room, stored: int, extras: Extras
+) -> Memory:
     chosen = constants_for(wish.engine, wish.engine_version)
-    activation = activation_peak(figures, plan, terms.settings, chosen) + terms.extras.activation
+    activation = activation_peak(figures, plan, room.settings, chosen) + extras.activation
     overhead = _non_torch(plan, chosen)
-    weights = terms.weights + terms.extras.weights
+    weights = stored + extras.weights
     taken = weights + activation + overhead
-    budget, kv_cache = _budget(wish.engine, terms, taken, activation)
-    graphs = 0 if wish.enforce_eager else _graphs(figures, plan, wish, terms.settings.graph_sequences, chosen)
+    budget, kv_cache = _budget(wish.engine, room, taken, activation)
+    graphs = 0 if wish.enforce_eager else _graphs(figures, plan, wish, room.settings.graph_sequences, chosen)
     return Memory(
-        visible=terms.visible,
+        visible=room.visible,
         weights=weights,
         kv_cache=max(0, kv_cache),
         activation=activation,
         overhead=overhead,
-        free=terms.visible - taken - max(0, kv_cache) if kv_cache >= 0 else terms.visible - budget,
-        needed_free=graphs + terms.extras.outside,
+        free=room.visible - taken - max(0, kv_cache) if kv_cache >= 0 else room.visible - budget,
+        needed_free=graphs + extras.outside,
         short=max(0, -kv_cache),
-        sequence_bytes=None if terms.sequence is None else terms.sequence + terms.extras.sequence,
-        sequences_wanted=min(-(-wish.concurrency // plan.data), terms.settings.max_num_seqs),
-        context_tokens=terms.context,
-        settings=terms.settings,
+        sequence_bytes=None if room.sequence is None else room.sequence + extras.sequence,
+        sequences_wanted=room.sequences_wanted,
+        context_tokens=room.context,
+        settings=room.settings,
         data_ranks=plan.data,
     )
 
 
-def _budget(engine: str, terms: _Terms, taken: int, activation: int) -> tuple[int, int]:
+def _budget(engine: str, room: Room, taken: int, activation: int) -> tuple[int, int]:
     """The budget, and what it leaves for the cache (negative = by how much it is short)."""
-    share = terms.settings.utilization
+    share = room.settings.utilization
     if engine == "tensorrt-llm":
-        left = terms.visible - taken
-        return terms.visible, int(share * left) if left > 0 else left
-    budget = int(share * terms.visible)
+        left = room.visible - taken
+        return room.visible, int(share * left) if left > 0 else left
+    budget = int(share * room.visible)
     if engine != "sglang":
         return budget, budget - taken
     static = budget - (taken - activation)
-    return budget, min(static, terms.visible - taken)
+    return budget, min(static, room.visible - taken)
 
 
 def activation_peak(figures: ModelFigures, plan: ParallelPlan, settings: Settings, chosen: ChosenConstants) -> int:

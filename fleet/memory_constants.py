@@ -186,11 +186,18 @@ def constants_for(engine: str, version: str | None) -> ChosenConstants:
 
 def batch_defaults(engine: str, gpu: GpuModel, memory_bytes: int) -> BatchDefaults:
     """What the engine takes on this GPU when nothing is said; vLLM's for an engine that is not in the data."""
-    file = memory_file()
-    rows = [item for item in file.batch_defaults if item.engine == engine]
-    rows = rows or [item for item in file.batch_defaults if item.engine == MEASURED_ENGINE]
-    gib = 0.0 if gpu.name in file.small_batch_gpus and engine != "sglang" else memory_bytes / BYTES_PER_GIB
-    return max((item for item in rows if item.min_gib <= gib), key=lambda item: item.min_gib)
+    is_small = gpu.name in memory_file().small_batch_gpus and engine != "sglang"
+    gib = 0.0 if is_small else memory_bytes / BYTES_PER_GIB
+    return next(item for item in _batch_rows(engine) if item.min_gib <= gib)
+
+
+@lru_cache(maxsize=64)
+def _batch_rows(engine: str) -> tuple[BatchDefaults, ...]:
+    """An engine's defaults, those of the largest memory first."""
+    every = memory_file().batch_defaults
+    own = [item for item in every if item.engine == engine]
+    rows = own or [item for item in every if item.engine == MEASURED_ENGINE]
+    return tuple(sorted(rows, key=lambda item: item.min_gib, reverse=True))
 
 
 @lru_cache(maxsize=1024)

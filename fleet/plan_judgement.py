@@ -6,7 +6,7 @@ from typing import Literal
 
 from fleet.constraints import arithmetic, context_length
 from fleet.hardware import BYTES_PER_GIB, GpuModel, SharingMode
-from fleet.memory import Memory, rank_memory, settings_of, visible_bytes
+from fleet.memory import Memory, Room, memory_in, rank_memory, room_of
 from fleet.model import Missing
 from fleet.parallel_plan import ParallelPlan
 from fleet.plan_figures import ModelFigures
@@ -61,12 +61,10 @@ def judge_possible(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wis
     """The same, or ``None`` where a look says no: something forbids it, or the cache alone exceeds the GPU."""
     if _forbidden(figures, plan, gpu, wish):
         return None
-    sequence, visible = figures.sequence_bytes(plan, wish.context_of(figures.model)), visible_bytes(gpu, wish)
-    if isinstance(sequence, int) and visible is not None:
-        wanted = min(-(-wish.concurrency // plan.data), settings_of(wish, gpu, visible, plan).max_num_seqs)
-        if sequence * wanted > visible:
-            return None
-    return Judged(plan, (), rank_memory(figures, plan, gpu, wish))
+    room = room_of(figures, plan, gpu, wish)
+    if isinstance(room, Room) and room.is_too_small:
+        return None
+    return Judged(plan, (), memory_in(room, figures, plan, wish))
 
 
 def _forbidden(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) -> tuple[Reason, ...]:
