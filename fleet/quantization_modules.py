@@ -5,13 +5,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
 
 _ROOTS = re.compile(r"\n(?:(?:model|language_model|text_model|backbone|transformer|decoder|thinker)\.)+")
 LONGEST_EXPRESSION = 500
 MOST_EXPRESSIONS = 1_000
 MOST_GLOBS = 500
-MOST_BEGINNINGS = 10_000
 """No published checkpoint has more globs, of which by far the most leave only the end open."""
 MOST_STEPS = 300_000
 """Estimated steps that all expressions together may take on one module."""
@@ -45,7 +43,9 @@ class _Sorted:
     names: frozenset[str]
     has_inner: bool
     """Whether a name of several parts may stand anywhere in a path, not only at its beginning."""
-    starred: tuple[str, ...]
+    beginnings: frozenset[str]
+    """Of globs that only leave the end open, by far the most of all."""
+    globs: tuple[str, ...]
     expressions: tuple[str, ...]
 
     @classmethod
@@ -60,8 +60,15 @@ class _Sorted:
                 names.append(one)
         plain = _plain_names(names)
         has_inner = any("." in name and not name.startswith("layers.") for name in plain)
-        once = (dict.fromkeys(_plain_names(starred)), dict.fromkeys(expressions))
-        return cls(frozenset(plain), has_inner, *map(tuple, once))
+        beginnings, globs = set(), []
+        for one in _plain_names(starred):
+            beginning = one[:-1]
+            if one[-1:] == "*" and not ("*" in beginning or "?" in beginning or "[" in beginning):
+                beginnings.add(beginning)
+            else:
+                globs.append(one)
+        once = (dict.fromkeys(globs), dict.fromkeys(expressions))
+        return cls(frozenset(plain), has_inner, frozenset(beginnings), *map(tuple, once))
 
 
 @dataclass(frozen=True)
@@ -96,7 +103,12 @@ class Modules:
         return any(parts[start] != "layers" and not names.isdisjoint(_runs(parts, start)) for start in starts)
 
     def _is_matched(self, plain: str, module: str) -> bool:
-        if plain.startswith(self._beginnings) or (self._globs and self._globs.match(plain)):
+        for length in self._lengths:
+            if length > len(plain):
+                break
+            if plain[:length] in self._sorted.beginnings:
+                return True
+        if self._globs and self._globs.match(plain):
             return True
         return any(one.search(module) for one in self._expressions)
 
@@ -105,15 +117,13 @@ class Modules:
         return _Sorted.of(self.patterns)
 
     @cached_property
-    def _beginnings(self) -> tuple[str, ...]:
-        """Of globs that only leave the end open, by far the most of all."""
-        found = (one[:-1] for one in self._sorted.starred if _leaves_the_end_open(one))
-        return tuple(islice(found, MOST_BEGINNINGS))
+    def _lengths(self) -> tuple[int, ...]:
+        """Of the beginnings, ascending."""
+        return tuple(sorted(set(map(len, self._sorted.beginnings))))
 
     @cached_property
     def _globs(self) -> re.Pattern[str] | None:
-        globs = islice((one for one in self._sorted.starred if not _leaves_the_end_open(one)), MOST_GLOBS)
-        joined = "|".join(sorted(_translated(glob) for glob in globs))
+        joined = "|".join(sorted(_translated(glob) for glob in self._sorted.globs[:MOST_GLOBS]))
         return re.compile(rf"(?:{joined})(?:\..*)?$") if joined else None
 
     @cached_property
@@ -131,10 +141,6 @@ def _runs(parts: Sequence[str], start: int) -> Iterator[str]:
     """Every run of at least two parts of a path that begins at this one, as it would be written."""
     for end in range(start + 2, len(parts) + 1):
         yield ".".join(parts[start:end])
-
-
-def _leaves_the_end_open(glob: str) -> bool:
-    return glob.find("*") == len(glob) - 1 and "?" not in glob and "[" not in glob
 
 
 def _translated(glob: str) -> str:

@@ -109,6 +109,12 @@ def test_a_name_covers_what_it_begins_and_a_part_of_a_path_wherever_it_stands(na
     assert Modules.of(names).names(module) is bool(begun or inside)
 
 
+@given(beginnings=st.lists(st.text(alphabet="ab.", max_size=5), max_size=5), module=st.text(alphabet="ab.", max_size=8))
+def test_globs_that_leave_the_end_open_name_what_begins_so(beginnings, module):
+    named = any(module.startswith(one) for one in beginnings)
+    assert Modules.of([f"{one}*" for one in beginnings]).names(module) is named
+
+
 @given(roots=st.lists(st.sampled_from(("model", "language_model", "thinker")), max_size=4), name=NAMES)
 def test_wrappers_of_the_language_model_do_not_count_in_a_list_or_alone(roots, name):
     wrapped = ".".join((*roots, name, "end"))
