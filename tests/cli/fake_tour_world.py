@@ -118,7 +118,8 @@ class FakeHouse:
             return 0, {"verdict": "affected", "matches": [{"id": "CVE-1", "result": "affected"}]}
         if arguments[0] == "pin":
             wrong = "0.18.2" if "wrong pin" in self.faults else None
-            return 0, {"manifests": [{"pinned": pinned(name, wrong), "rejections": []} for name in ENGINES]}
+            rejections = [{"engine": "sglang"}, {"engine": "vllm"}]
+            return 0, {"manifests": [{"pinned": pinned(name, wrong), "rejections": rejections} for name in ENGINES]}
         if arguments[0] == "review":
             violation = {"severity": "mandatory", "message": "never published", "advisory": None}
             return 3, {"manifests": [{"name": "vllm-0-18-2", "violations": [violation]}]}

@@ -53,6 +53,12 @@ def test_a_sound_house_passes_every_step_in_order():
     assert all(report.evidence.lines for report in reports)
 
 
+def test_the_engine_that_was_chosen_does_not_stand_among_those_that_were_not():
+    (deployments,) = (report for report in tour() if report.name == "deployments")
+    lines = [str(line) for line in deployments.evidence.lines]
+    assert any("on vllm 0.33.0 (not sglang)" in line for line in lines), lines
+
+
 @pytest.mark.parametrize(
     ("fault", "step", "words"),
     [

@@ -62,7 +62,7 @@ def _why(world: World, name: str) -> str:
 
 def _sentence(choice: Document) -> str:
     figures = _figures(choice["pinned"])
-    rejected = sorted({str(item["engine"]) for item in choice["rejections"]})
+    rejected = sorted({str(item["engine"]) for item in choice["rejections"]} - {figures["engine"]})
     instead = f" (not {', '.join(rejected)})" if rejected else ""
     return f"{figures['name']}: {figures['model']} on {figures['engine']} {figures['version']}{instead}"
 
