@@ -65,10 +65,14 @@ def serving_of(model: Model, plan: ParallelPlan, gpu: GpuModel, wish: PlanWish) 
 
 def request_lengths(wish: PlanWish, model: Model) -> tuple[int, int]:
     """Input and output tokens of a request: as asked, else what the context leaves, else 1024 each."""
-    if wish.input_tokens is not None or wish.output_tokens is not None:
-        output = USUAL_TOKENS if wish.output_tokens is None else wish.output_tokens
-        given = (wish.context_tokens or output + USUAL_TOKENS) - output
-        return (max(1, given) if wish.input_tokens is None else wish.input_tokens), output
+    if wish.input_tokens is not None:
+        left = USUAL_TOKENS if wish.context_tokens is None else wish.context_tokens - wish.input_tokens
+        usual = max(1, min(USUAL_TOKENS, left))
+        return wish.input_tokens, usual if wish.output_tokens is None else wish.output_tokens
+    if wish.output_tokens is not None:
+        return max(
+            1, (wish.context_tokens or wish.output_tokens + USUAL_TOKENS) - wish.output_tokens
+        ), wish.output_tokens
     context = wish.context_of(model) if wish.has_context else 2 * USUAL_TOKENS
     output = min(USUAL_TOKENS, context // 2)
     return max(1, context - output), max(1, output)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from fleet.model_catalogue import find
 from fleet.model_reading import read_model
+from fleet.plan_speed import request_lengths
 from fleet.plan_wish import PlanWish, WishError
 from fleet.planner import plan, smallest_gpus
 
@@ -65,3 +66,16 @@ def test_every_whole_number_of_a_wish_has_a_least_value():
     for name in counts:
         with pytest.raises(WishError, match=f"{name} is -1"):
             PlanWish(**{name: -1}).check()
+
+
+@given(context=st.integers(2, 200_000), share=st.floats(0, 1))
+def test_prompt_and_answer_never_take_more_than_the_context(context, share):
+    model = read_model(find("Qwen/Qwen3-8B").config, id="Qwen/Qwen3-8B")
+    prompt = max(1, int(share * (context - 1)))
+    for wish in (
+        PlanWish(context_tokens=context, input_tokens=prompt),
+        PlanWish(context_tokens=context, output_tokens=prompt),
+        PlanWish(context_tokens=context),
+    ):
+        wish.check()
+        assert sum(request_lengths(wish, model)) <= context
