@@ -12,7 +12,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = ROOT / ".tools" / "pulumi" / "pulumi"
 DOUBLES = Path(__file__).with_name("doubles")
-DEADLINE_SECONDS = 100
+DEADLINE_SECONDS = 600
 
 
 @dataclass(frozen=True)

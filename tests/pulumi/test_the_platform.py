@@ -16,7 +16,7 @@ from tests.pulumi.checkout import Checkout
 from tests.pulumi.engine import Outcome, Stack
 from tests.workloads.invented import VERSIONS
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(900)]
 
 NEWER = "1.34.1-20300202"  # invented
 MAP = "kubernetes:core/v1:ConfigMap"

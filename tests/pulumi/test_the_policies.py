@@ -13,7 +13,7 @@ from tests.pulumi.engine import Outcome
 from tests.workloads import invented
 from workloads import RenderGround, render
 
-pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(900)]
 
 CLUSTER = "aws:eks/cluster:Cluster"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
