@@ -1,7 +1,11 @@
 """What every test shares: where the checkout is, and how hypothesis behaves."""
 
+import importlib.util
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
@@ -21,3 +25,19 @@ ROOT = Path(__file__).resolve().parent.parent
 def checkout() -> Path:
     """The root of the checkout."""
     return ROOT
+
+
+@pytest.fixture(scope="session")
+def ci_script() -> Callable[[str], ModuleType]:
+    """Makes a module of a script of `.ci`, which is no package."""
+
+    def load(name: str) -> ModuleType:
+        spec = importlib.util.spec_from_file_location(f"enginehouse_ci_{name}", ROOT / ".ci" / f"{name}.py")
+        assert spec
+        assert spec.loader
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module
+        spec.loader.exec_module(module)
+        return module
+
+    return load

@@ -1,8 +1,7 @@
 """The audit of our own lock never calls clean what it could not ask about."""
 
-import importlib.util
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -25,14 +24,8 @@ SKIPPED = {"name": "jinja2", "skip_reason": "not found"}
 
 
 @pytest.fixture(scope="module")
-def audit() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("enginehouse_ci_audit", ROOT / ".ci" / "audit.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def audit(ci_script: Callable[[str], ModuleType]) -> ModuleType:
+    return ci_script("audit")
 
 
 def answer(*entries: dict[str, object]) -> str:

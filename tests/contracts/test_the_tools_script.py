@@ -1,7 +1,6 @@
 """What `make tools` decides before it builds anything, and that its list and its hashes agree."""
 
-import importlib.util
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -12,14 +11,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
-def tools() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("enginehouse_ci_tools_tested", ROOT / ".ci" / "tools.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def tools(ci_script: Callable[[str], ModuleType]) -> ModuleType:
+    return ci_script("tools")
 
 
 def test_every_tool_has_the_hash_of_its_own_version(tools: ModuleType) -> None:

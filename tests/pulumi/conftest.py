@@ -1,7 +1,5 @@
 """Stacks of the real engine for tests, and the probe that says whether this machine can have it."""
 
-import importlib.util
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -37,22 +35,11 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         terminalreporter.write_line(f"tier pulumi took {seconds:.0f} s")
 
 
-def ci_tools() -> ModuleType:
-    """`.ci/tools.py` as a module."""
-    spec = importlib.util.spec_from_file_location("enginehouse_ci_tools", ROOT / ".ci" / "tools.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
-def engine() -> Path:
+def engine(ci_script: Callable[[str], ModuleType]) -> Path:
     """The engine that `make tools` built; without Go on this machine the tests are left out."""
     if not ENGINE.is_file():
-        tools = ci_tools()
+        tools = ci_script("tools")
         (tool,) = (tool for tool in tools.read_tools() if tool.name == "pulumi")
         complaint = tools.go_complaint(tool, tools.installed_go())
         if complaint:
