@@ -11,6 +11,7 @@ from infra.problem import Problem, StackRefused
 from infra.stack_config import CONFIG_VERSION, StackConfig
 
 KEY = "enginehouse:stack"
+_FOUND = " (found "
 _CORRECT = "correct it in Pulumi.<stack>.yaml; docs/reference has every key"
 
 
@@ -51,6 +52,7 @@ def _other_version(content: Mapping[str, Any]) -> Problem:
 def _problem(pointer: str, sentence: str, content: object) -> Problem:
     """Pydantic's sentence ends in the remedy where it knows one."""
     message, _, remedy = sentence.partition("; ")
+    remedy = remedy.partition(_FOUND)[0]  # the problem has the value beside
     if "valid IPv4 network" in message:
         remedy = "write its first address and length, such as 10.0.0.0/16"
     key = pointer.strip("/").replace("/", ".") or KEY

@@ -16,6 +16,8 @@ class Problem:
     """What stands there; empty = nothing."""
     message: str
     remedy: str
+    unfilled: int = 0
+    """How many values it asks for; 0 = it tells of one mistake."""
 
     @property
     def sentence(self) -> str:
@@ -30,6 +32,14 @@ class StackRefused(Exception):
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(problem.sentence for problem in self.problems))
+
+    @property
+    def summary(self) -> str:
+        """What there is to do, counted: ``10 values to fill in and 1 mistake``."""
+        unfilled = sum(problem.unfilled for problem in self.problems)
+        mistakes = sum(not problem.unfilled for problem in self.problems)
+        counted = ((unfilled, "value to fill in", "values to fill in"), (mistakes, "mistake", "mistakes"))
+        return " and ".join(f"{count} {one if count == 1 else many}" for count, one, many in counted if count)
 
 
 def of_findings(key: str, value: object, findings: Iterable[Finding]) -> Iterator[Problem]:

@@ -46,9 +46,7 @@ def run() -> None:
     except StackRefused as refused:
         for problem in refused.problems:
             pulumi.log.error(problem.sentence)
-        count = len(refused.problems)
-        what = "1 mistake" if count == 1 else f"{count} mistakes"
-        raise pulumi.RunError(f"the stack is refused: {what}, nothing was registered") from None
+        raise pulumi.RunError(f"the stack is refused: {refused.summary}; nothing was registered") from None
     platform = build(config, inputs)
     for name, value in outputs_of(config, platform, inputs.environment.prices).items():
         pulumi.export(name, value)

@@ -4,7 +4,7 @@ import re
 from ipaddress import IPv4Network
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from fleet.node_pools import NodePool
 from fleet.spec import ImageDigest, Line, Name
@@ -13,7 +13,22 @@ from fleet.value import Value
 CONFIG_VERSION = 1
 Count = Annotated[int, Field(ge=0)]
 Arn = Annotated[str, StringConstraints(pattern=r"^arn:aws[a-z-]*:[a-z0-9-]+:[a-z0-9-]*:\d{12}:.+$")]
-Account = Annotated[str, StringConstraints(pattern=r"^\d{12}$")]
+
+
+def _account_text(value: object) -> object:
+    """An account without quotes is a number in YAML: all twelve digits, or nobody knows which ones were lost."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if len(str(value)) != _ACCOUNT_DIGITS or value < 0:
+        raise ValueError(
+            "an account has 12 digits, and a number loses a zero that it begins with; "
+            'write it in quotes, such as "012345678901"'
+        )
+    return str(value)
+
+
+_ACCOUNT_DIGITS = 12
+Account = Annotated[str, BeforeValidator(_account_text), StringConstraints(pattern=r"^\d{12}$")]
 Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 Zone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")]

@@ -21,8 +21,9 @@ def unfilled_problems(config: StackConfig) -> Iterator[Problem]:
         return
     keys = [key for key, _ in parts]
     remedies = dict.fromkeys(remedy for _, remedy in parts)
-    message = f"{len(keys)} values are not filled in: {', '.join(keys)}"
-    yield Problem("enginehouse:stack", "", message, "; ".join(remedies))
+    count = "1 value is" if len(keys) == 1 else f"{len(keys)} values are"
+    message = f"{count} not filled in: {', '.join(keys)}"
+    yield Problem("enginehouse:stack", "", message, "; ".join(remedies), unfilled=len(keys))
 
 
 def _placeholders(config: StackConfig) -> Iterator[tuple[str, str]]:

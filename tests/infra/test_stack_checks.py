@@ -15,9 +15,10 @@ from fleet.node_pools import NodePool
 from infra import program
 from infra.config_reading import parse
 from infra.credentials import credential_problems
-from infra.problem import StackRefused
+from infra.problem import Problem, StackRefused
 from infra.stack_checks import problems
 from infra.stack_config import PoolConfig
+from infra.stack_file import config_of as config_of_file
 from infra.zone_groups import zone_groups
 from sources.yaml_file import read_mapping
 from tests.infra.recording import record
@@ -264,6 +265,41 @@ def test_the_examples_are_complete_but_for_what_only_an_account_knows(checkout, 
     assert "values are not filled in" in told
 
 
+@given(values=st.integers(0, 3), mistakes=st.integers(0, 3))
+def test_the_summary_counts_values_and_mistakes_apart(values, mistakes):
+    open_ = [Problem("enginehouse:stack", "", "open", "fill in", unfilled=values)] if values else []
+    told = StackRefused([*open_, *[Problem("x", "", "wrong", "right")] * mistakes]).summary
+    assert (f"{values} value{'s' * (values > 1)} to fill in" in told) == (values > 0)
+    assert told.endswith(f"{mistakes} mistake{'s' * (mistakes > 1)}") == (mistakes > 0)
+
+
+def test_a_program_that_lacks_values_alone_says_how_many_and_speaks_of_no_mistake(monkeypatch):
+    content = json.loads(changed(DEV, system_nodes__release=None, pools__0__image={}))
+    error, (message,) = refused(monkeypatch, {"enginehouse:stack": content}, AWS_PROFILE="x")
+    assert error == "the stack is refused: 2 values to fill in; nothing was registered"
+    assert "2 values are not filled in: system_nodes.release, pools.l4.image.release" in message
+
+
+@given(account=st.integers(0, 10**12 - 1))
+def test_an_account_without_quotes_is_taken_where_all_its_digits_are_there(account):
+    text = changed(DEV, account=account)
+    if account >= 10**11:
+        assert parse(text).account == str(account)
+        return
+    with pytest.raises(StackRefused) as caught:
+        parse(text)
+    (problem,) = caught.value.problems
+    assert problem.key == "account"
+    assert "write it in quotes" in problem.remedy
+
+
+@pytest.mark.parametrize("line", ["account: 012345678901", "account: 01234567", "account: 1_2345"])
+def test_a_files_account_that_lost_a_digit_is_refused(checkout, line):
+    text = (checkout / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+    with pytest.raises(StackRefused, match=r'account: an account has 12 digits.*in quotes, such as "012345678901"$'):
+        config_of_file(text.replace('account: "000000000000"', line))
+
+
 def test_pools_of_the_folder_must_be_those_of_the_stack():
     same = NodePool(name="l4", instance_type="g6.xlarge", purchase="spot", max_nodes=6)
     other = NodePool(name="h100-blok", instance_type="p5.48xlarge")
@@ -311,7 +347,7 @@ def refused(monkeypatch, config, **environ):
 def test_a_refused_program_registers_nothing_and_says_each_mistake_once(monkeypatch):
     content = json.loads(changed(DEV, pools__0__efa=True, network__flow_log_days=45))
     error, messages = refused(monkeypatch, {"enginehouse:stack": content}, AWS_PROFILE="x")
-    assert error == "the stack is refused: 2 mistakes, nothing was registered"
+    assert error == "the stack is refused: 2 mistakes; nothing was registered"
     assert len(messages) == 2
     assert any(text.startswith("network.flow_log_days: ") for text in messages)
 
