@@ -2,7 +2,8 @@
 
 The framework's own server turns the message of a resource into Python values again for every policy that it asks; with
 a hundred policies that is nearly all the time a preview waits. This one lets the framework decode for a single policy
-that only listens, then asks the policies about what was heard.
+that only listens, then asks the policies about what was heard. What it hears of a resource's inputs is what policies on
+the whole stack see first.
 """
 
 from collections.abc import Callable
@@ -23,6 +24,8 @@ from pulumi_policy import (
 from pulumi_policy import policy as framework
 from pulumi_policy.proxy import UnknownValueError
 
+from policies.inputs_first import Inputs
+
 _SERVER = "_PolicyAnalyzerServicer"
 """The framework's name of its server; `serve_decoded_once` puts this one in its place."""
 _LISTENING = "listening"
@@ -35,7 +38,18 @@ class DecodedOnce(_Framework):
     def __init__(self, name: str, version: str, policies: list[Policy], *others: Any) -> None:  # noqa: ANN401
         super().__init__(name, version, policies, *others)
         self._asked = tuple(policies)
+        self._inputs = Inputs()
         self._pack = {"policyPackName": name, "policyPackVersion": version}
+
+    def ConfigureStack(self, request: Any, context: object) -> Any:  # noqa: ANN401
+        """A preview or an update begins."""
+        self._inputs.forget()
+        return super().ConfigureStack(request, context)
+
+    def Configure(self, request: Any, context: object) -> Any:  # noqa: ANN401
+        """How strict policies are, said before anything is judged."""
+        self._inputs.forget()
+        return super().Configure(request, context)  # type: ignore[no-untyped-call]
 
     def Analyze(self, request: Any, context: object) -> analyzer_pb2.AnalyzeResponse:  # noqa: ANN401
         """What the policies say about one resource."""
@@ -45,6 +59,7 @@ class DecodedOnce(_Framework):
             heard.append(args)
 
         self._heard_by(ResourceValidationPolicy(_LISTENING, _LISTENING, listen)).Analyze(request, context)
+        self._inputs.hear(heard[0].urn, heard[0].props)
         response = analyzer_pb2.AnalyzeResponse()
         for policy in self._asked:
             if not isinstance(policy, ResourceValidationPolicy) or self._is_off(policy):
@@ -61,6 +76,7 @@ class DecodedOnce(_Framework):
             heard.append(args.resources)
 
         self._heard_by(StackValidationPolicy(_LISTENING, _LISTENING, listen)).AnalyzeStack(request, context)
+        self._inputs.put_before_outputs(heard[0])
         response = analyzer_pb2.AnalyzeResponse()
         for policy in self._asked:
             if not isinstance(policy, StackValidationPolicy) or self._is_off(policy):

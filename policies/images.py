@@ -12,6 +12,8 @@ from policies.knowledge import Ground
 from policies.reading import at, labels, parts, text
 
 DEVICE_PLUGIN = "nvidia-device-plugin"
+_EKS_TAKES = "AL2023_x86_64_STANDARD"
+"""Where no AMI type is said: one for GPUs has to be asked for."""
 _INSTALLED_BY_DEFAULT = ("driver", "toolkit")
 """Parts of the GPU operator that its values don't have to turn on."""
 
@@ -29,7 +31,7 @@ def _ami_type(seen: Seen) -> Iterator[Finding]:
 def _driver(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
     if group.shape is not None:
-        name = group.ami_type or "AL2023_x86_64_STANDARD"
+        name = group.ami_type or _EKS_TAKES
         yield from node_images.driver_findings(name, gpus=group.shape.gpus)
 
 
@@ -49,7 +51,7 @@ def _release(seen: Seen) -> Iterator[Finding]:
 
 def _preload(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
-    known = AMI_TYPES.get(group.ami_type or "")
+    known = AMI_TYPES.get(group.ami_type or _EKS_TAKES)
     if known is None or known.family == "custom":
         return
     for item in parts(group.template_props, "blockDeviceMappings"):
