@@ -123,12 +123,11 @@ class GpuPool(pulumi.ComponentResource):
         return group.name
 
     def _group_options(self) -> pulumi.ResourceOptions:
-        """The number of nodes is the autoscaler's after the first day."""
+        """The number of nodes is the file's: nothing else changes it, so a higher ``min_nodes`` raises both at once."""
         timeouts = pulumi.CustomTimeouts(create=EFA_TIMEOUT, update=EFA_TIMEOUT) if self._args.pool.efa else None
         return pulumi.ResourceOptions(
             parent=self,
             depends_on=[*self._args.wait_for, *self._efa_rules],
-            ignore_changes=["scalingConfig.desiredSize"],
             custom_timeouts=timeouts,
         )
 

@@ -111,8 +111,9 @@ class PoolConfig(NodePool):
     """A node pool as the environment's ``pools.yaml`` has it, and what the cloud has to know beside."""
 
     min_nodes: Count = 0
+    """EKS refuses a minimum above the number that is wanted, so raising it raises that too."""
     desired_nodes: Count = 0
-    """At creation; later the autoscaler's."""
+    """How many nodes there are; ``0`` = ``min_nodes``. Nothing else changes their number."""
     zones: tuple[Zone, ...] = ()
     """Empty = ``zone`` where it is given, else every zone of the network."""
     reservation_id: Annotated[str, StringConstraints(pattern=r"^cr-[0-9a-f]{8,17}$")] | None = None

@@ -58,9 +58,7 @@ class SystemNodes(pulumi.ComponentResource):
             update_config=eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
             node_repair_config=eks.NodeGroupNodeRepairConfigArgs(enabled=True),
             labels={POOL_LABEL: POOL},
-            opts=pulumi.ResourceOptions(
-                parent=self, depends_on=list(args.wait_for), ignore_changes=["scalingConfig.desiredSize"]
-            ),
+            opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.wait_for)),
         )
         self.register_outputs({"nodeGroupName": self.node_group.node_group_name})
 

@@ -91,12 +91,20 @@ def test_a_plain_pool_is_one_group_over_all_zones():
     assert not {"instanceTypes", "diskSize", "remoteAccess"} & set(inputs)
 
 
-def test_the_groups_number_of_nodes_is_the_autoscalers_and_the_role_comes_first():
+def test_the_groups_number_of_nodes_is_the_files_and_the_role_comes_first():
     recording = recorded(L4)
     group = recording.one("NodeGroup")
-    assert group.options.ignore_changes == ("scalingConfig.desiredSize",)
+    assert group.options.ignore_changes == ()
     assert {item.urn for item in recording.of("RolePolicyAttachment")} <= group.depends_on
     assert not list(node_groups.role_findings(group.inputs["nodeRoleArn"]))
+
+
+@given(before=COUNTS, after=COUNTS, wanted=COUNTS, efa=st.booleans())
+def test_a_minimum_that_is_raised_is_never_above_what_the_update_wants(before, after, wanted, efa):
+    # "Minimum capacity 2 can't be greater than desired size 1": EKS of an update that raises the one alone.
+    shape = pool(name="x", instance_type="p5.48xlarge", efa=efa, max_nodes=9, desired_nodes=wanted, min_nodes=before)
+    for part in zone_groups(shape.model_copy(update={"min_nodes": after}), ZONES):
+        assert part.scaling.min <= part.scaling.desired
 
 
 def test_the_group_follows_its_template_by_version():
