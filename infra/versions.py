@@ -39,11 +39,6 @@ class Chart:
     version: str | None
     source: str
 
-    @property
-    def is_oci(self) -> bool:
-        """Whether it comes from an OCI registry."""
-        return self.chart.startswith("oci://")
-
 
 ADD_ONS: Mapping[str, AddOnVersion] = {
     item.name: item
@@ -66,7 +61,6 @@ CHARTS: Mapping[str, Chart] = {
     for item in (
         Chart("keda", "keda", "https://kedacore.github.io/charts", "2.20.2", "kedacore charts, August 2026"),
         Chart("kueue", "oci://registry.k8s.io/kueue/charts/kueue", None, "0.19.2", "kueue, August 2026"),
-        Chart("lws", "oci://registry.k8s.io/lws/charts/lws", None, "0.10.0", "lws tag v0.10.0, August 2026"),
         Chart(
             "nvidia-device-plugin",
             "nvidia-device-plugin",
@@ -80,20 +74,6 @@ CHARTS: Mapping[str, Chart] = {
             "https://aws.github.io/eks-charts",
             "v0.5.30",
             "eks-charts, August 2026; new instance types need a newer chart",
-        ),
-        Chart(
-            "aws-load-balancer-controller",
-            "aws-load-balancer-controller",
-            "https://aws.github.io/eks-charts",
-            "3.5.0",
-            "eks-charts, August 2026",
-        ),
-        Chart(
-            "karpenter",
-            "oci://public.ecr.aws/karpenter/karpenter",
-            None,
-            "1.14.1",
-            "karpenter, August 2026",
         ),
         Chart("gpu-operator", "gpu-operator", "https://helm.ngc.nvidia.com/nvidia", "v26.7.0", "tag; not tried"),
         Chart(

@@ -40,8 +40,7 @@ VERSIONS = """
 ## Known versions
 EKS publishes add-ons per Kubernetes version and region, so theirs are yours to fill in under `versions.addons`. Charts
 have a version of their own, read on {day}; `versions.charts` counts before it. KEDA and Kueue are always installed;
-device plugins, the GPU operator and the DRA driver where a pool needs them. The rest of the table is not installed by
-the program: its versions stand there for whoever does.
+device plugins, the GPU operator and the DRA driver where a pool needs them.
 """
 OPEN = "yours to fill in"
 

@@ -34,6 +34,10 @@ def test_pools_get_the_charts_that_they_need_and_no_others(pools, names):
     assert set(recorded(*pools)) == {"keda", "kueue"} | names
 
 
+def test_every_chart_that_is_listed_is_installed_for_somebody():
+    assert set(recorded(L4, H100, H100_MIG, DRA)) == set(CHARTS)
+
+
 @pytest.mark.parametrize("variant", sorted(VARIANTS))
 def test_every_release_has_a_version_a_namespace_and_one_source(variant):
     for name, inputs in recorded(*VARIANTS[variant].pools).items():
