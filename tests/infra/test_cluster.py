@@ -130,7 +130,7 @@ def test_system_nodes_are_pinned_guarded_and_carry_the_tags():
     group, template = recording.one("NodeGroup"), recording.one("LaunchTemplate")
     assert group.inputs["releaseVersion"] == RELEASE
     assert group.inputs["scalingConfig"] == {"minSize": 3, "desiredSize": 3, "maxSize": 9}
-    assert group.options.ignore_changes == ("scalingConfig.desiredSize",)
+    assert group.options.ignore_changes == ()
     assert group.inputs["launchTemplate"]["id"] == template.id
     assert "taints" not in group.inputs
     assert "diskSize" not in group.inputs
