@@ -52,8 +52,12 @@ class Seen:
     """Properties whose changes the program leaves alone."""
 
     def comes_from(self, prop: str, *types: str) -> bool:
-        """Whether a property comes from a resource of some types, known or not."""
-        return any(item.type in types for item in self.stack.sources(self, prop))
+        """Whether a property is set from a resource of some types, known or not.
+
+        A dependency alone is no value: it stays behind where a transform took the property out.
+        """
+        is_set = any(key == prop for key in self.props)
+        return is_set and any(item.type in types for item in self.stack.sources(self, prop))
 
     def links(self, prop: str, *types: str) -> tuple["Seen", ...]:
         """The resources of some types from which a property comes: by dependency, else by a known id.

@@ -1,16 +1,14 @@
 """The platform on the real engine: every kind of stack is previewed, applied, and then stays as it is."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from infra.stack_config import StackConfig
-from tests.infra.manifest_folders import advisory, put, written
+from tests.infra.manifest_folders import put, written
 from tests.infra.stacks import DEV, VARIANTS, config_of
 from tests.pulumi.checkout import Checkout
 from tests.pulumi.engine import Outcome, Stack
@@ -97,33 +95,22 @@ def test_a_newer_image_updates_its_node_group_in_place_and_nothing_else(lives: L
     assert [entry["op"] for entry in stack.journal[before:]] == ["update"]
 
 
-def served(environment: Path, **parts: Any) -> None:
+def served(checkout: Checkout, **parts: Any) -> None:
     """Writes a manifest with its pin, and the record of its image."""
     image = f"example.invalid/vllm@sha256:{'1' * 64}"
-    put(environment, written(engine={"name": "vllm", "version": VERSIONS["vllm"], "image": image}, **parts))
-    record = {"engine": "vllm", "version": VERSIONS["vllm"], "digest": image, "date": "2030-01-01", "who": "a test"}
-    (environment / "images.yaml").write_text(json.dumps({"images": [record]}), encoding="utf-8")
-
-
-def harmless(folder: Path) -> None:
-    """A folder of advisories that say nothing against the engines."""
-    folder.mkdir()
-    record = {
-        **advisory(id_="INVENTED-0"),
-        "affected": [{"package": {"ecosystem": "PyPI", "name": "vllm"}, "versions": ["0.1"]}],
-    }
-    (folder / "INVENTED-0.json").write_text(json.dumps(record), encoding="utf-8")
+    engine = {"name": "vllm", "version": VERSIONS["vllm"], "image": image}
+    put(checkout.environments / "dev", written(engine=engine, **parts))
+    checkout.record_image("dev", image)
 
 
 def test_a_changed_manifest_updates_its_config_map_and_deletes_nothing(checkout: Checkout, lives: Lives) -> None:
     stack = lives("dev").stack
-    harmless(checkout.folder / "advisories")
-    stack.configure({**config_of(DEV), "enginehouse:data": ["advisories"]})
-    served(checkout.environments / "dev")
+    stack.configure({**config_of(DEV), **checkout.harmless_advisories()})
+    served(checkout)
     added = stack.up().ok().changes()
     assert any(name.startswith(MAP) for name in added["create"])
     before = len(stack.journal)
-    served(checkout.environments / "dev", batch={"max_model_len": 4096})
+    served(checkout, batch={"max_model_len": 4096})
     stack.up().ok()
     since = [(entry["op"], entry["type"]) for entry in stack.journal[before:]]
     assert ("update", MAP) in since

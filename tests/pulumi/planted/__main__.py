@@ -7,11 +7,14 @@ cluster by their name.
 import pulumi
 from pulumi.runtime import register_resource_transform
 from pulumi_kubernetes.apiextensions import CustomResource
+from pulumi_kubernetes.core.v1 import ConfigMap, Service
 
 from infra.program import run
 
 FAULTS = pulumi.Config("planted").require_object("faults")
 OBJECTS = pulumi.Config("planted").get_object("objects") or {}
+CORE = {"ConfigMap": ConfigMap, "Service": Service}
+"""Kinds of the core group, whose types a custom resource can't have."""
 
 
 def plant(args: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
@@ -36,7 +39,15 @@ def written(found, path, value):
     return copied
 
 
+def add(name, apiVersion, kind, **fields):
+    """Puts an object in."""
+    if kind in CORE:
+        CORE[kind](name, **fields)
+    else:
+        CustomResource(name, apiVersion, kind, fields["spec"], fields["metadata"])
+
+
 register_resource_transform(plant)
 run()
 for name, item in OBJECTS.items():
-    CustomResource(name, item["apiVersion"], item["kind"], item["spec"], item["metadata"])
+    add(name, **item)
