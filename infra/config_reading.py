@@ -12,6 +12,8 @@ from infra.stack_config import CONFIG_VERSION, StackConfig
 
 KEY = "enginehouse:stack"
 _FOUND = " (found "
+_OF_A_MAPPING = "/[key]"
+"""How pydantic says that a mapping's key is wrong, not its value."""
 _CORRECT = "correct it in Pulumi.<stack>.yaml; docs/reference has every key"
 
 
@@ -55,7 +57,7 @@ def _problem(pointer: str, sentence: str, content: object) -> Problem:
     remedy = remedy.partition(_FOUND)[0]  # the problem has the value beside
     if "valid IPv4 network" in message:
         remedy = "write its first address and length, such as 10.0.0.0/16"
-    key = pointer.strip("/").replace("/", ".") or KEY
+    key = pointer.strip("/").removesuffix(_OF_A_MAPPING).replace("/", ".") or KEY
     return Problem(key, _value_at(pointer, content), message, remedy or _CORRECT)
 
 

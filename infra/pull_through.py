@@ -2,8 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
 LONGEST_PREFIX = 30
+SECRET_PREFIX = "ecr-pullthroughcache/"
+"""What the name of a secret begins with (ECR guide, pull through cache)."""
 
 OPEN: Mapping[str, str] = {
     "ecr": "public.ecr.aws",
@@ -11,6 +14,7 @@ OPEN: Mapping[str, str] = {
     "quay": "quay.io",
 }
 """Short name -> registry, for those that need no credential (ECR guide, pull through cache)."""
+Closed = Literal["docker", "github", "gitlab"]
 CLOSED: Mapping[str, str] = {
     "docker": "registry-1.docker.io",
     "github": "ghcr.io",
@@ -40,8 +44,8 @@ class PullThrough:
             raise NoPullThrough(f"{what}; give one, or leave the cache out")
         if self.upstream in OPEN and self.credential_arn is not None:
             raise NoPullThrough(f"the cache of {self.registry} takes no secret; leave credential_arn out")
-        if self.credential_arn is not None and ":secret:ecr-pullthroughcache/" not in self.credential_arn:
-            raise NoPullThrough(f"{self.credential_arn} names no secret that begins with ecr-pullthroughcache/")
+        if self.credential_arn is not None and f":secret:{SECRET_PREFIX}" not in self.credential_arn:
+            raise NoPullThrough(f"{self.credential_arn} names no secret that begins with {SECRET_PREFIX}")
 
     @property
     def registry(self) -> str:
@@ -61,3 +65,12 @@ class PullThrough:
 
 
 OPEN_CACHES: tuple[PullThrough, ...] = tuple(PullThrough(name) for name in OPEN)
+
+
+def caches(secrets: Mapping[Closed, str]) -> tuple[PullThrough, ...]:
+    """The open ones, and those whose secret is given (short name -> ARN), in the order of their names.
+
+    Raises:
+        NoPullThrough: a secret that ECR would refuse.
+    """
+    return (*OPEN_CACHES, *(PullThrough(name, secrets[name]) for name in sorted(secrets)))

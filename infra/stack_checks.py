@@ -26,6 +26,7 @@ from infra.lustre_wish import wish_findings
 from infra.pool_checks import places, pool_problems
 from infra.problem import Problem, of_findings
 from infra.providers import own_tags
+from infra.pull_through import SECRET_PREFIX
 from infra.stack_config import PoolConfig, StackConfig
 from infra.system_nodes import is_arm
 from infra.unfilled import unfilled_problems
@@ -48,6 +49,7 @@ def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()
         *_system_nodes(config),
         *_versions(config),
         *_too_old(config),
+        *_secrets(config),
         *_weights(config),
     ]
     for pool in config.pools:
@@ -178,6 +180,20 @@ def _too_old(config: StackConfig) -> Iterator[Problem]:
             continue
         message = f"{name} {version} is older than {known.minimum}"
         yield Problem(f"versions.addons.{name}", version, message, f"take {known.minimum} or newer ({known.source})")
+
+
+def _secrets(config: StackConfig) -> Iterator[Problem]:
+    """ECR reads a secret of its own account and region alone."""
+    for registry, arn in config.pull_through_secrets.items():
+        key = f"pull_through_secrets.{registry}"
+        here = f"arn:aws:secretsmanager:{config.region}:{config.account}:secret:{SECRET_PREFIX}"
+        _, _, service, region, account, rest = arn.split(":", 5)
+        if (service, region, account) != ("secretsmanager", config.region, config.account):
+            message = "it is no secret of this account and region, and ECR takes no other"
+            yield Problem(key, arn, message, f"give an ARN that begins with {here}")
+        elif not rest.startswith(f"secret:{SECRET_PREFIX}"):
+            message = f"the name of the secret does not begin with {SECRET_PREFIX}, and ECR takes no other"
+            yield Problem(key, arn, message, f"give an ARN that begins with {here}")
 
 
 def _weights(config: StackConfig) -> Iterator[Problem]:

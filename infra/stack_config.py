@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, 
 from fleet.node_pools import NodePool
 from fleet.spec import ImageDigest, Line, Name
 from fleet.value import Value
+from infra.pull_through import Closed
 
 CONFIG_VERSION = 1
 Count = Annotated[int, Field(ge=0)]
@@ -192,6 +193,11 @@ class StackConfig(Value):
     weights: Weights
     repositories: tuple[Repository, ...] = ()
     """Names of image repositories that are made in the account's registry."""
+    pull_through_secrets: dict[Closed, Arn] = Field(default_factory=dict)
+    """Registry that wants a login -> the secret of Secrets Manager that holds it: its images are cached as well.
+
+    Its name begins with ``ecr-pullthroughcache/``. Registries that want none are always cached.
+    """
     budget: BudgetConfig
     versions: Versions = Versions()
     tags: dict[Line, Line] = Field(default_factory=dict)

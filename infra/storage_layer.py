@@ -8,6 +8,7 @@ from infra.budget import Budget, BudgetArgs
 from infra.ground_layer import GroundLayer, is_protected
 from infra.lustre import Lustre, LustreArgs
 from infra.node_layer import NodeLayer
+from infra.pull_through import caches
 from infra.repositories import Repositories, RepositoriesArgs
 from infra.stack_config import LustreWeights, StackConfig
 from infra.weights_bucket import WeightsBucket, WeightsBucketArgs
@@ -48,7 +49,6 @@ def storage_layer(
             ),
             pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[bucket.encrypted])),
         )
-    repositories = Repositories(
-        f"{base}-images", RepositoriesArgs(config.environment, config.repositories, protect), opts
-    )
+    images = RepositoriesArgs(config.environment, config.repositories, protect, caches(config.pull_through_secrets))
+    repositories = Repositories(f"{base}-images", images, opts)
     return StorageLayer(bucket, lustre, repositories, Budget(f"{base}-budget", BudgetArgs(config.budget), opts))

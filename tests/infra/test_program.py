@@ -142,6 +142,16 @@ def test_a_pool_more_changes_no_resource_of_the_others(recordings):
     assert {kind(fewer[urn]) for urn in changed} <= {"Release"}  # a chart knows the pools that it serves
 
 
+def test_a_registry_with_a_secret_gets_a_cache_and_nothing_else_changes(recordings):
+    secret = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:ecr-pullthroughcache/docker-AbCdEf"
+    before = {item.urn for item in recordings["dev"].resources}
+    found = built(DEV.model_copy(update={"pull_through_secrets": {"docker": secret}}))
+    added = [item for item in found.resources if item.urn not in before]
+    assert sorted(map(kind, added)) == ["PullThroughCacheRule", "RepositoryCreationTemplate"]
+    (rule,) = (item.inputs for item in added if kind(item) == "PullThroughCacheRule")
+    assert (rule["credentialArn"], rule["upstreamRegistryUrl"]) == (secret, "registry-1.docker.io")
+
+
 def test_a_new_image_changes_its_node_group_alone(recordings):
     first = STAGING.pools[0]
     image = first.image.model_copy(update={"release": "1.34.9-20300201"})  # invented

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from fleet.cloud.data import repository_findings
 from fleet.cloud.identity import document_findings, statements_of
-from infra.pull_through import CLOSED, OPEN, OPEN_CACHES, NoPullThrough, PullThrough
+from infra.pull_through import CLOSED, OPEN, OPEN_CACHES, NoPullThrough, PullThrough, caches
 from infra.repositories import Repositories, RepositoriesArgs
 from infra.stack_checks import LONGEST_ENVIRONMENT
 from infra.stack_config import StackConfig
@@ -80,6 +80,13 @@ def test_the_role_of_the_templates_names_what_it_may_touch():
         "arn:aws:ecr:eu-central-1:111122223333:repository/prod/*",
         recording.one("Key").outputs["arn"],
     ]
+
+
+@given(secrets=st.dictionaries(st.sampled_from(sorted(CLOSED)), st.just(SECRET)))
+def test_the_registries_with_a_secret_are_cached_beside_the_open_ones(secrets):
+    found = caches(secrets)
+    assert found[: len(OPEN)] == OPEN_CACHES
+    assert {item.upstream: item.credential_arn for item in found if item.upstream in CLOSED} == secrets
 
 
 def test_without_caches_there_is_no_role():

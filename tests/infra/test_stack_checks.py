@@ -25,6 +25,7 @@ from tests.infra.recording import record
 from tests.infra.stacks import DEV, PROD, RELEASE, STAGING, VARIANTS, ZONES, config_of, stack
 
 TODAY = date(2030, 1, 1)
+SECRET = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:ecr-pullthroughcache/docker-AbCdEf"
 RESERVED = "cr-0123456789abcdef0"  # invented
 
 
@@ -162,6 +163,18 @@ MISTAKES = {
         "al2023",
     ),
     "an illegal label": (DEV, {"pools__0__labels": {"team!": "x"}}, "pools.l4.labels", "team!"),
+    "a secret of another region": (
+        DEV,
+        {"pull_through_secrets": {"docker": SECRET.replace("eu-central-1", "us-east-1")}},
+        "pull_through_secrets.docker",
+        "begins with arn:aws:secretsmanager:eu-central-1:111122223333:secret:ecr-pullthroughcache/",
+    ),
+    "a secret of another name": (
+        DEV,
+        {"pull_through_secrets": {"github": SECRET.replace("ecr-pullthroughcache/", "")}},
+        "pull_through_secrets.github",
+        "does not begin with ecr-pullthroughcache/",
+    ),
     "a release that is missing": (DEV, {"system_nodes__release": None}, "enginehouse:stack", "system_nodes.release"),
 }  # fmt: skip
 
@@ -189,6 +202,11 @@ UNREADABLE = {
     "one zone": ({"network__zones": [ZONES[0]]}, "network.zones", "at least 2"),
     "a repository in capitals": ({"repositories": ["Engines"]}, "repositories.0", "no name that ECR takes"),
     "a repository below nothing": ({"repositories": ["a1", "a1//b"]}, "repositories.1", "between single slashes"),
+    "a registry that needs no secret": (
+        {"pull_through_secrets": {"quay": SECRET}},
+        "pull_through_secrets.quay",
+        "gitlab",
+    ),
     "bits behind the network": ({"network__cidr": "10.0.0.1/16"}, "network.cidr", "write its first address and length"),
 }
 
