@@ -36,9 +36,14 @@ A **mandatory** violation stops the preview, an **advisory** one is shown, **rem
 Which of them a rule is follows from its grade and the environment, below. A rule can be made milder or stricter for an
 environment; none can be switched off.
 
-**Not judged yet.** At the first preview much is unknown, such as the ARN of a role that does not exist. A policy that
-needs such a value says `not judged yet` and names it. That is no pass: it judges at the update. A policy that looks at
-each resource stops one before it is made; a policy that looks at the stack as a whole speaks at the update's end.
+**What is set counts.** Policies judge what the program sets, at the first preview as at every later one. What it leaves
+out is judged as left out where that has a meaning: no `releaseVersion` is no pinned release, whichever one the cloud
+takes. The rest is what the cloud answers.
+
+**Not judged yet.** At the first preview some inputs are unknown, such as the ARN of a role that does not exist, or a
+document that names it. A policy that needs such a value says `not judged yet` and names it. That is no pass: it judges at
+the update. A policy that looks at each resource stops one before it is made; a policy that looks at the stack as a whole
+speaks at the end, of the preview and of the update.
 """
 LIMITS = """
 ## Limits and levels
