@@ -46,29 +46,36 @@ class Charts(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: ChartsArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("enginehouse:infra:Charts", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self)
         self.releases: Mapping[str, v3.Release] = {
-            item.chart: self._release(name, item, args.versions) for item in wanted(args.pools)
+            item.chart: release(name, item, args.versions, child) for item in wanted(args.pools)
         }
         """By the chart's name; resources of a chart's own kinds depend on its release."""
         self.register_outputs({"charts": sorted(self.releases)})
 
-    def _release(self, name: str, item: Wanted, versions: Versions) -> v3.Release:
-        source = chart(item.chart, versions)
-        if source.version is None:
-            raise ValueError(f"no version of the chart {item.chart} is known; fill in versions.charts.{item.chart}")
-        return v3.Release(
-            f"{name}-{item.chart}",
-            name=item.chart,
-            chart=source.chart,
-            version=source.version,
-            repository_opts=v3.RepositoryOptsArgs(repo=source.repository) if source.repository else None,
-            namespace=item.namespace,
-            create_namespace=item.namespace != "kube-system",
-            values=item.values,
-            atomic=True,
-            timeout=TIMEOUT_SECONDS,
-            opts=pulumi.ResourceOptions(parent=self),
-        )
+
+def release(name: str, item: Wanted, versions: Versions, opts: pulumi.ResourceOptions) -> v3.Release:
+    """The release of a chart.
+
+    Raises:
+        ValueError: nobody has said its version.
+    """
+    source = chart(item.chart, versions)
+    if source.version is None:
+        raise ValueError(f"no version of the chart {item.chart} is known; fill in versions.charts.{item.chart}")
+    return v3.Release(
+        f"{name}-{item.chart}",
+        name=item.chart,
+        chart=source.chart,
+        version=source.version,
+        repository_opts=v3.RepositoryOptsArgs(repo=source.repository) if source.repository else None,
+        namespace=item.namespace,
+        create_namespace=item.namespace != "kube-system",
+        values=item.values,
+        atomic=True,
+        timeout=TIMEOUT_SECONDS,
+        opts=opts,
+    )
 
 
 def wanted(pools: Sequence[PoolConfig]) -> tuple[Wanted, ...]:

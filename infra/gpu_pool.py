@@ -9,7 +9,10 @@ from pulumi_aws import ec2, eks, vpc
 from fleet.cloud.labels import GPU_TAINT_KEY, GPU_TAINT_VALUE
 from fleet.cloud.node_groups import LUSTRE_TAINT_KEY
 from fleet.cloud.purchase import Buying
+from infra.autoscaler import ScaledGroup
+from infra.autoscaling import node_template, scaled_labels
 from infra.gpu_sharing import node_labels
+from infra.group_size import UNKNOWN_TO_THE_FILE, scaling_config
 from infra.launch_template import TemplateArgs, launch_template
 from infra.stack_config import PoolConfig
 from infra.zone_groups import ZoneGroup, zone_groups
@@ -37,6 +40,8 @@ class GpuPoolArgs:
     """Pods mount the file system, so nodes keep them away until its driver is ready."""
     tags: Mapping[str, str]
     """For instances, volumes and interfaces, which the provider's default tags don't reach."""
+    is_scaled: bool = False
+    """The number of nodes is the autoscaler's."""
     extra_security_group_ids: Sequence[pulumi.Input[str]] = ()
     wait_for: Sequence[pulumi.Resource] = ()
     """What nodes need to join: the role's policies, the network add-on."""
@@ -57,6 +62,12 @@ class GpuPool(pulumi.ComponentResource):
             self.efa_security_group_id = self._efa_group(name)
         found = zone_groups(args.pool, tuple(args.subnet_ids))
         self.node_groups = tuple(self._node_group(f"{name}{group.suffix}", group) for group in found)
+        self.scaled = tuple(
+            ScaledGroup(made, group.scaling.min, group.scaling.max)
+            for made, group in zip(self.node_groups, found, strict=True)
+            if args.is_scaled
+        )
+        """What the autoscaler gets."""
         names = [group.node_group_name for group in self.node_groups]
         self.register_outputs({"nodeGroupNames": names, "efaSecurityGroupId": self.efa_security_group_id})
 
@@ -92,12 +103,11 @@ class GpuPool(pulumi.ComponentResource):
             launch_template=eks.NodeGroupLaunchTemplateArgs(
                 id=template.id, version=pulumi.Output.format("{0}", template.latest_version)
             ),
-            scaling_config=eks.NodeGroupScalingConfigArgs(
-                min_size=group.scaling.min, desired_size=group.scaling.desired, max_size=group.scaling.max
-            ),
+            scaling_config=scaling_config(group.scaling, is_scaled=args.is_scaled),
             update_config=_update(pool),
             node_repair_config=eks.NodeGroupNodeRepairConfigArgs(enabled=True),
-            labels=node_labels(pool),
+            labels=scaled_labels(pool) if args.is_scaled else node_labels(pool),
+            tags=node_template(pool) if args.is_scaled else None,
             taints=_taints(has_lustre=args.has_lustre),
             opts=self._group_options(),
         )
@@ -123,11 +133,11 @@ class GpuPool(pulumi.ComponentResource):
         return group.name
 
     def _group_options(self) -> pulumi.ResourceOptions:
-        """The number of nodes is the file's: nothing else changes it, so a higher ``min_nodes`` raises both at once."""
         timeouts = pulumi.CustomTimeouts(create=EFA_TIMEOUT, update=EFA_TIMEOUT) if self._args.pool.efa else None
         return pulumi.ResourceOptions(
             parent=self,
             depends_on=[*self._args.wait_for, *self._efa_rules],
+            ignore_changes=UNKNOWN_TO_THE_FILE if self._args.is_scaled else None,
             custom_timeouts=timeouts,
         )
 

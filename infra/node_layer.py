@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import pulumi
 
 from infra.add_ons import BEFORE_NODES, AddOns, AddOnsArgs
+from infra.autoscaler import ScaledGroup
+from infra.autoscaling import is_scaled, is_system_scaled
 from infra.gpu_pool import GpuPool, GpuPoolArgs
 from infra.ground_layer import GroundLayer
 from infra.node_role import NodeRole
@@ -23,6 +25,11 @@ class NodeLayer:
     add_ons: AddOns
     """Those that run on nodes."""
     pools: Mapping[str, GpuPool]
+
+    @property
+    def scaled(self) -> tuple[ScaledGroup, ...]:
+        """The groups whose number of nodes is the autoscaler's."""
+        return (*self.system.scaled, *(group for pool in self.pools.values() for group in pool.scaled))
 
     @property
     def efa_groups(self) -> dict[str, pulumi.Output[str]]:
@@ -54,6 +61,7 @@ def node_layer(base: str, config: StackConfig, ground: GroundLayer, opts: pulumi
                 node_role_arn=role.arn,
                 has_lustre=config.weights.kind == "lustre",
                 tags=tags_of(config),
+                is_scaled=is_scaled(pool, config),
                 wait_for=ready,
             ),
             opts,
@@ -75,4 +83,5 @@ def _system_args(
         node_role_arn=role.arn,
         tags=tags_of(config),
         wait_for=ready,
+        is_scaled=is_system_scaled(config),
     )

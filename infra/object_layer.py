@@ -6,6 +6,7 @@ import pulumi
 from pulumi_kubernetes.core import v1 as core
 from pulumi_kubernetes.meta.v1 import ObjectMetaArgs
 
+from infra.autoscaler import Autoscaler, AutoscalerArgs
 from infra.charts import Charts, ChartsArgs
 from infra.ground_layer import GroundLayer, is_protected
 from infra.manifest_layer import ManifestLayer, manifest_layer
@@ -55,6 +56,7 @@ def object_layer(
         opts=pulumi.ResourceOptions.merge(there, pulumi.ResourceOptions(protect=is_protected(config))),
     )
     charts = Charts(f"{base}-charts", ChartsArgs(config.pools, config.versions), there)
+    _autoscaler(base, config, ground, nodes, there)
     in_namespace = pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=[namespace]))
     volume = _volume(base, config, storage, in_namespace)
     if config.weights.kind == "node-local":
@@ -64,6 +66,16 @@ def object_layer(
     scaled = pulumi.ResourceOptions(depends_on=[namespace, *charts.releases.values()])
     manifests = _manifests(base, config, inputs, pulumi.ResourceOptions.merge(opts, scaled))
     return ObjectLayer(namespace, charts, volume, manifests)
+
+
+def _autoscaler(
+    base: str, config: StackConfig, ground: GroundLayer, nodes: NodeLayer, opts: pulumi.ResourceOptions
+) -> None:
+    if nodes.scaled:
+        scaled = AutoscalerArgs(
+            ground.cluster.name, config.cluster.kubernetes, config.region, nodes.scaled, config.versions
+        )
+        Autoscaler(f"{base}-scaling", scaled, opts)
 
 
 def _volume(

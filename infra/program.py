@@ -9,6 +9,7 @@ from pathlib import Path
 import pulumi
 
 from infra import config_reading
+from infra.autoscaling import stays_empty
 from infra.credentials import credential_problems
 from infra.ground_layer import GroundLayer, ground_layer
 from infra.node_layer import NodeLayer, node_layer
@@ -23,6 +24,8 @@ from infra.storage_layer import StorageLayer, storage_layer
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout, whose ``environments`` the program reads."""
+
+NOBODY_ADDS = "it begins with no node and nothing adds one; give it min_nodes or desired_nodes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ def run() -> None:
         for problem in refused.problems:
             pulumi.log.error(problem.sentence)
         raise pulumi.RunError(f"the stack is refused: {refused.summary}; nothing was registered") from None
+    for pool in stays_empty(config):
+        pulumi.log.warn(f"the pool {pool} stays empty: {NOBODY_ADDS}")
     platform = build(config, inputs)
     for name, value in outputs_of(config, platform, inputs.environment.prices).items():
         pulumi.export(name, value)

@@ -112,9 +112,9 @@ class PoolConfig(NodePool):
     """A node pool as the environment's ``pools.yaml`` has it, and what the cloud has to know beside."""
 
     min_nodes: Count = 0
-    """EKS refuses a minimum above the number that is wanted, so raising it raises that too."""
+    """Below it no node is taken away; raising it adds what is missing."""
     desired_nodes: Count = 0
-    """How many nodes there are; ``0`` = ``min_nodes``. Nothing else changes their number."""
+    """How many nodes there are; ``0`` = ``min_nodes``. Where an autoscaler works on the pool: at first."""
     zones: tuple[Zone, ...] = ()
     """Empty = ``zone`` where it is given, else every zone of the network."""
     reservation_id: Annotated[str, StringConstraints(pattern=r"^cr-[0-9a-f]{8,17}$")] | None = None
@@ -190,6 +190,11 @@ class StackConfig(Value):
     cluster: ClusterConfig
     system_nodes: SystemNodesConfig = SystemNodesConfig()
     pools: Annotated[tuple[PoolConfig, ...], Field(min_length=1)]
+    autoscaler: Literal["none", "cluster-autoscaler"] = "none"
+    """What adds nodes for pods that find no place and takes idle ones away, between ``min_nodes`` and ``max_nodes``.
+
+    It leaves alone Capacity Blocks and pools with claims (DRA). Leave it out where Karpenter does that.
+    """
     weights: Weights
     repositories: tuple[Repository, ...] = ()
     """Names of image repositories that are made in the account's registry."""

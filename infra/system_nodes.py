@@ -8,6 +8,9 @@ import pulumi
 from pulumi_aws import ec2, eks
 
 from fleet.cloud.labels import POOL_LABEL
+from fleet.cloud.node_groups import Scaling
+from infra.autoscaler import ScaledGroup
+from infra.group_size import UNKNOWN_TO_THE_FILE, scaling_config
 from infra.stack_config import SystemNodesConfig
 
 POOL = "system"
@@ -31,6 +34,8 @@ class SystemNodesArgs:
     tags: Mapping[str, str]
     """For instances, volumes and interfaces, which the provider's default tags don't reach."""
     wait_for: Sequence[pulumi.Resource] = ()
+    is_scaled: bool = False
+    """The number of nodes is the autoscaler's."""
 
 
 class SystemNodes(pulumi.ComponentResource):
@@ -39,6 +44,7 @@ class SystemNodes(pulumi.ComponentResource):
     def __init__(self, name: str, args: SystemNodesArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("enginehouse:infra:SystemNodes", name, None, opts)
         template = self._template(name, args)
+        scaling = Scaling(args.nodes.min_nodes, args.nodes.min_nodes, args.nodes.max_nodes)
         self.node_group = eks.NodeGroup(
             f"{name}-nodes",
             cluster_name=args.cluster_name,
@@ -52,14 +58,18 @@ class SystemNodes(pulumi.ComponentResource):
             launch_template=eks.NodeGroupLaunchTemplateArgs(
                 id=template.id, version=pulumi.Output.format("{0}", template.latest_version)
             ),
-            scaling_config=eks.NodeGroupScalingConfigArgs(
-                min_size=args.nodes.min_nodes, desired_size=args.nodes.min_nodes, max_size=args.nodes.max_nodes
-            ),
+            scaling_config=scaling_config(scaling, is_scaled=args.is_scaled, floor=1),
             update_config=eks.NodeGroupUpdateConfigArgs(max_unavailable=1),
             node_repair_config=eks.NodeGroupNodeRepairConfigArgs(enabled=True),
             labels={POOL_LABEL: POOL},
-            opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.wait_for)),
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=list(args.wait_for),
+                ignore_changes=UNKNOWN_TO_THE_FILE if args.is_scaled else None,
+            ),
         )
+        self.scaled = (ScaledGroup(self.node_group, scaling.min, scaling.max),) if args.is_scaled else ()
+        """What the autoscaler gets."""
         self.register_outputs({"nodeGroupName": self.node_group.node_group_name})
 
     def _template(self, name: str, args: SystemNodesArgs) -> ec2.LaunchTemplate:

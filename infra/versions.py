@@ -75,6 +75,13 @@ CHARTS: Mapping[str, Chart] = {
             "v0.5.30",
             "eks-charts, August 2026; new instance types need a newer chart",
         ),
+        Chart(
+            "cluster-autoscaler",
+            "cluster-autoscaler",
+            "https://kubernetes.github.io/autoscaler",
+            "9.59.0",
+            "chart archives as public builds name them, November 2026; not tried",
+        ),
         Chart("gpu-operator", "gpu-operator", "https://helm.ngc.nvidia.com/nvidia", "v26.7.0", "tag; not tried"),
         Chart(
             "dra-driver-nvidia-gpu",
@@ -86,6 +93,13 @@ CHARTS: Mapping[str, Chart] = {
     )
 }
 """Newest versions in the sources that were read; `Versions.charts` of the stack's configuration comes before them."""
+
+
+AUTOSCALER_IMAGES: Mapping[str, str] = {"1.33": "v1.33.1", "1.34": "v1.34.0"}
+"""Kubernetes version -> the image of Cluster Autoscaler that was made for it (kops, clusterautoscaler.go, #17640).
+
+The project tests no other pairs; on a version that is missing here the chart's own image runs.
+"""
 
 
 def add_ons_of(config: StackConfig) -> tuple[str, ...]:

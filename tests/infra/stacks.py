@@ -84,10 +84,10 @@ DEV = stack(
     pools=[L4, L4_SHARED],
     budget={"usd_per_month": 2000, "emails": ["platform@example.org"]},
 )
-STAGING = stack("staging", pools=[H100, L4], weights=LUSTRE)
+STAGING = stack("staging", pools=[H100, L4], weights=LUSTRE, autoscaler="cluster-autoscaler")
 PROD = stack("prod", pools=[H100_BLOCK, L4], weights=LUSTRE_EFA)
 B300 = stack("prod", pools=[B300_BLOCK, L4], weights=LUSTRE)
-MIG = stack("staging", pools=[H100_MIG, L4], weights=LUSTRE)
+MIG = stack("staging", pools=[H100_MIG, L4], weights=LUSTRE, autoscaler="cluster-autoscaler")
 WITHOUT_LUSTRE = stack("prod", pools=[H100_BLOCK, L4])
 VARIANTS: Mapping[str, StackConfig] = {
     "dev": DEV,

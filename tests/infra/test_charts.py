@@ -4,6 +4,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from fleet.cloud.node_images import operator_findings
+from infra import autoscaler
 from infra.charts import DRA_DRIVER, Charts, ChartsArgs, wanted
 from infra.gpu_pool import AMI_TYPES
 from infra.gpu_sharing import ANNOUNCER_LABEL, node_labels
@@ -35,7 +36,7 @@ def test_pools_get_the_charts_that_they_need_and_no_others(pools, names):
 
 
 def test_every_chart_that_is_listed_is_installed_for_somebody():
-    assert set(recorded(L4, H100, H100_MIG, DRA)) == set(CHARTS)
+    assert {*recorded(L4, H100, H100_MIG, DRA), autoscaler.NAME} == set(CHARTS)
 
 
 @pytest.mark.parametrize("variant", sorted(VARIANTS))

@@ -11,38 +11,22 @@ from engines.catalogue import load
 from infra import program
 from infra.manifest_review import Judged
 from infra.object_layer import NAMESPACE
-from infra.outputs import outputs_of
-from infra.program_inputs import NOTHING, Inputs
+from infra.program_inputs import Inputs
 from infra.providers import tags_of
 from sources.environment import Environment
 from tests.infra import manifest_folders
+from tests.infra.built import built, the_program
 from tests.infra.recording import record
 from tests.infra.stacks import DEV, PROD, STAGING, VARIANTS, config_of, stack
 
-NO_FOLDER = Inputs(Environment(), NOTHING, None)
 PROTECTED = frozenset({"Vpc", "Key", "Bucket", "LustreFileSystem", "Cluster", "Namespace"})
 """Types whose loss hurts; with a namespace go all engines in it."""
 RETAINED = frozenset({"Bucket", "LustreFileSystem"})
 
 
-def built(config, inputs=NO_FOLDER, *, preview=False):
-    def run():
-        platform = program.build(config, inputs)
-        for name, value in outputs_of(config, platform, inputs.environment.prices).items():
-            pulumi.export(name, value)
-
-    return record(run, preview=preview)
-
-
-@pytest.fixture(scope="module")
-def recordings():
-    """Each variant once."""
-    return {name: built(config) for name, config in VARIANTS.items()}
-
-
 @pytest.fixture(params=sorted(VARIANTS))
-def variant(request, recordings):
-    return VARIANTS[request.param], recordings[request.param]
+def variant(request):
+    return VARIANTS[request.param], built(VARIANTS[request.param])
 
 
 def kind(resource):
@@ -129,22 +113,22 @@ def test_names_of_roles_fit(variant):
 
 
 @pytest.mark.parametrize("name", ["dev", "prod"])  # without Lustre, and with all that there is
-def test_a_preview_registers_the_same_resources(name, recordings):
+def test_a_preview_registers_the_same_resources(name):
     preview = built(VARIANTS[name], preview=True)
-    assert [item.urn for item in preview.resources] == [item.urn for item in recordings[name].resources]
+    assert [item.urn for item in preview.resources] == [item.urn for item in built(VARIANTS[name]).resources]
 
 
-def test_a_pool_more_changes_no_resource_of_the_others(recordings):
+def test_a_pool_more_changes_no_resource_of_the_others():
     fewer = {item.urn: item for item in built(PROD.model_copy(update={"pools": PROD.pools[:1]})).resources}
-    more = {item.urn: item for item in recordings["prod"].resources}
+    more = {item.urn: item for item in built(VARIANTS["prod"]).resources}
     assert fewer.keys() < more.keys()
     changed = {urn for urn, item in fewer.items() if item.inputs != more[urn].inputs}
     assert {kind(fewer[urn]) for urn in changed} <= {"Release"}  # a chart knows the pools that it serves
 
 
-def test_a_registry_with_a_secret_gets_a_cache_and_nothing_else_changes(recordings):
+def test_a_registry_with_a_secret_gets_a_cache_and_nothing_else_changes():
     secret = "arn:aws:secretsmanager:eu-central-1:111122223333:secret:ecr-pullthroughcache/docker-AbCdEf"
-    before = {item.urn for item in recordings["dev"].resources}
+    before = {item.urn for item in built(VARIANTS["dev"]).resources}
     found = built(DEV.model_copy(update={"pull_through_secrets": {"docker": secret}}))
     added = [item for item in found.resources if item.urn not in before]
     assert sorted(map(kind, added)) == ["PullThroughCacheRule", "RepositoryCreationTemplate"]
@@ -152,11 +136,11 @@ def test_a_registry_with_a_secret_gets_a_cache_and_nothing_else_changes(recordin
     assert (rule["credentialArn"], rule["upstreamRegistryUrl"]) == (secret, "registry-1.docker.io")
 
 
-def test_a_new_image_changes_its_node_group_alone(recordings):
+def test_a_new_image_changes_its_node_group_alone():
     first = STAGING.pools[0]
     image = first.image.model_copy(update={"release": "1.34.9-20300201"})  # invented
     bumped = STAGING.model_copy(update={"pools": (first.model_copy(update={"image": image}), *STAGING.pools[1:])})
-    before = {item.urn: item.inputs for item in recordings["staging"].resources}
+    before = {item.urn: item.inputs for item in built(VARIANTS["staging"]).resources}
     after = {item.urn: item.inputs for item in built(bumped).resources}
     assert before.keys() == after.keys()
     (changed,) = [urn for urn in before if before[urn] != after[urn]]
@@ -167,7 +151,7 @@ def test_a_new_image_changes_its_node_group_alone(recordings):
 def test_manifests_of_the_folder_become_config_maps_and_their_pods_may_read_weights():
     pinned = manifest_folders.pin_of(manifest_folders.written())
     inputs = Inputs(Environment(), Judged((pinned,), (), ("runs, and now: news",)), load())
-    recording = built(stack("prod"), inputs)
+    recording = record(the_program(stack("prod"), inputs))
     found = recording.one("ConfigMap", "enginehouse-prod-manifests-chat")
     assert found.inputs["metadata"]["namespace"] == NAMESPACE
     assert ("warning", "runs, and now: news") in recording.messages
@@ -182,7 +166,10 @@ def test_the_program_runs_from_its_configuration(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "ROOT", tmp_path)  # no folder environments
     recording = record(program.run, config=config_of(DEV))
     assert recording.outputs["cluster_name"] == "enginehouse-dev"
-    assert recording.messages == ()
+    ((severity, text),) = recording.messages  # the other pool has a node to begin with
+    assert severity == "warning"
+    assert text.startswith("the pool l4 stays empty: ")
+    assert "give it min_nodes or desired_nodes" in text
 
 
 def test_a_folder_that_cant_be_read_is_one_message(monkeypatch, tmp_path):
