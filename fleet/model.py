@@ -94,6 +94,8 @@ class UnknownAttention:
     heads: int = 0
     """0 = not known either."""
     kv_heads: int = 0
+    key: str = "layer_types"
+    """That would say it."""
 
 
 Attention = (

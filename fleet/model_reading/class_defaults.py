@@ -44,3 +44,13 @@ def demanded(model_type: str | None) -> Mapping[str, str]:
     Without one the class takes a number of its own, which is no fact about the model at hand.
     """
     return _all()["demanded"].get(model_type or "", {})  # type: ignore[return-value]
+
+
+def spelled(model_type: str | None) -> Mapping[str, str]:
+    """The keys by which a class of configurations states figures, where they are not the usual names."""
+    return _all()["spelled"].get(model_type or "", {})  # type: ignore[return-value]
+
+
+def is_encoder_decoder(model_type: str | None) -> bool:
+    """Whether a class takes its model for one with an encoder and a decoder where nothing is stated."""
+    return model_type in _all()["encoder_decoder"]

@@ -16,7 +16,9 @@ LAYER_TYPES = {"compressed_sparse_attention": INDEXED_RATIO, "heavily_compressed
 def compressed(text: Text, layer: int) -> Piece:
     """One layer."""
     keys = text.keys
-    unknown = UnknownAttention(REASON, keys.need("num_attention_heads"), keys.size("num_key_value_heads") or 1)
+    unknown = UnknownAttention(
+        REASON, keys.need("num_attention_heads"), keys.size("num_key_value_heads") or 1, "compress_ratios"
+    )
     return Piece(unknown, tuple(_weights(text, layer, _ratio(text, layer))))
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fleet.model import CrossAttention, FullAttention, Layer, Missing, Model
 from fleet.model_reading.blocks import ffn, linear, norms, vector
+from fleet.model_reading.class_defaults import demanded
 from fleet.model_reading.keys import Keys, Lacking
 from fleet.model_reading.text_section import architecture_of
 from fleet.tensors import Part, Split, Tensor
@@ -16,9 +17,10 @@ def encoder_decoder(keys: Keys, source: str) -> Model:
     missing: list[Missing] = []
     layers: tuple[Layer, ...] = ()
     tensors: tuple[Tensor, ...] = ()
+    inside = Keys(keys.values, keys.source, keys.path, demanded=demanded(keys.text("model_type")))
     try:
-        layers = tuple(_decoder_layer(keys, number) for number in range(_depth(keys, "decoder_layers")))
-        tensors = tuple(_outside(keys))
+        layers = tuple(_decoder_layer(inside, number) for number in range(_depth(inside, "decoder_layers")))
+        tensors = tuple(_outside(inside))
     except Lacking as lack:
         missing = [Missing(figure, lack.key, lack.message) for figure in ("weights", "kv")]
     return Model(
@@ -35,8 +37,11 @@ def encoder_decoder(keys: Keys, source: str) -> Model:
 
 
 def _depth(keys: Keys, name: str) -> int:
-    if not keys.has("encoder_layers") or not keys.has("decoder_layers") or keys.has("num_experts"):
-        raise Lacking("encoder_layers", UNREAD)
+    for sized in ("encoder_layers", "decoder_layers"):
+        if not keys.has(sized):
+            raise Lacking(sized, UNREAD)
+    if keys.has("num_experts"):
+        raise Lacking(keys.find("num_experts")[0], UNREAD)
     depth = keys.need(name)
     if depth > 1000:
         keys.refuse(name, f"{depth} layers are more than any model's (1000)")

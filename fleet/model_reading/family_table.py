@@ -19,7 +19,7 @@ _GEMMA = Family(tied=True, head_dim=256)
 _GEMMA2 = Family(tied=True, norms=4, head_dim=256, windows=Windows.EVEN)
 _GEMMA3 = Family(tied=True, norms=4, qk_norm=QkNorm.HEAD, head_dim=256, window_pattern=6)
 _GEMMA3N = replace(_GEMMA3, window_pattern=5)
-_GEMMA4 = replace(_GEMMA3, dense_beside_experts=True, defaults={"global_head_dim": 512})
+_GEMMA4 = replace(_GEMMA3, dense_beside_experts=True, defaults={"global_head_dim": 512, "attention_k_eq_v": False})
 _GPT_OSS = Family(qkv_bias=True, out_bias=True, expert_bias=True, windows=Windows.EVEN, head_dim=64)
 _GRANITE_MOE = Family(dense_key="shared_intermediate_size")
 _COHERE = Family(tied=True, norms=1)
@@ -85,7 +85,7 @@ _TRANSFORMERS: dict[str, Family] = {
         ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "kimi_k25", "mistral4", "axk1"), _DEEPSEEK
     ),
     "deepseek_v4": Family(windows=Windows.NEVER, is_compressed=True, shared_experts=1),
-    "longcat_flash": Family(windows=Windows.NEVER, doubled=True, mtp="none"),
+    "longcat_flash": Family(windows=Windows.NEVER, doubled=True, dense_beside_experts=True, norms=4, mtp="none"),
     **dict.fromkeys(("glm", "glm4v_text"), Family(qkv_bias=True)),
     **dict.fromkeys(("glm4", "glm4v", "glm46v", "glm_ocr"), Family(qkv_bias=True, norms=4)),
     "glm4_moe": replace(_GLM_MOE, qkv_bias=False, defaults={"use_qk_norm": False}),

@@ -35,16 +35,16 @@ def mixture_of(text: Text) -> Mixture | None:
         count = keys.count("num_experts") or 0
     if count <= 1:
         if value is None and _is_sparse_without_count(keys):
-            raise Lacking(f"{keys.path}num_experts")
+            raise Lacking(keys.named("num_experts"))
         return None
     inner = keys.size_at("moe_intermediate_size", 0)
     if not inner and text.family.experts_take_ffn_size:
         inner = keys.size_at("intermediate_size", 0)
     if not inner:
-        raise Lacking(f"{keys.path}moe_intermediate_size")
+        raise Lacking(keys.named("moe_intermediate_size"))
     active = keys.size_at("num_experts_per_tok", 0)
     if not active:
-        raise Lacking(f"{keys.path}num_experts_per_tok")
+        raise Lacking(keys.named("num_experts_per_tok"))
     if active > count:
         keys.refuse(keys.find("num_experts_per_tok")[0], f"{active} experts per token of {count}")
     return Mixture(count, active, inner, _shared_width(text, inner))
@@ -107,13 +107,16 @@ def _by_ratio(text: Text) -> int:
             return int(text.hidden * ratio)
     if text.family.ffn_is_four_times:
         return 4 * text.hidden
-    raise Lacking(f"{text.keys.path}{text.family.dense_key or 'intermediate_size'}")
+    raise Lacking(text.keys.named(text.family.dense_key or "intermediate_size"))
 
 
 def sparse(text: Text, layer: int, mixture: Mixture, name: str = "mlp") -> Iterator[Tensor]:
     """Router, routed and shared experts of a layer."""
     at, gated, latent = text.module(layer, name), text.family.gated, text.keys.size("moe_latent_size")
-    yield from linear(f"{at}.gate", mixture.count, text.hidden, Part.ROUTER, Split.NONE)
+    chosen_among = mixture.count + (
+        text.keys.count("zero_expert_num") or 0
+    )  # experts that pass a token on have no weights
+    yield from linear(f"{at}.gate", chosen_among, text.hidden, Part.ROUTER, Split.NONE)
     if latent:
         yield from linear(f"{at}.fc1_latent_proj", latent, text.hidden, Part.SHARED_EXPERTS, Split.NONE)
         yield from linear(f"{at}.fc2_latent_proj", text.hidden, latent, Part.SHARED_EXPERTS, Split.NONE)

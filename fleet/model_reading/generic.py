@@ -6,6 +6,7 @@ belongs to weights that it would not count.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
 from fleet.model_reading.families import Family, Windows
 from fleet.model_reading.keys import Keys, Lacking
@@ -35,10 +36,21 @@ _OF_LAYERS = ("hidden_size", "num_hidden_layers", "num_attention_heads", "num_ke
 TOWER = frozenset({*_OF_LAYERS, *(name for key in _OF_LAYERS for name in ALIASES[key]), *_OF_AN_ENCODER}) | {
     *("intermediate_size", "depth", "embed_dim", "image_size", "in_channels", "max_num_tiles", "merge_kernel_size"),
     *("num_channels", "num_global_layers", "num_mel_bins", "num_position_embeddings", "out_hidden_size", "patch_size"),
-    *("pos_emb_width", "position_embedding_size", "spatial_merge_size", "temporal_patch_size", "vision_output_dim"),
-    *("vocab_size", "projection_dim"),
+    *(
+        "pos_emb_width",
+        "init_pos_emb_width",
+        "position_embedding_size",
+        "spatial_merge_size",
+        "temporal_patch_size",
+        "vision_output_dim",
+    ),
+    *("vocab_size", "projection_dim", "window_size"),
 }
 """What the reading of a tower uses; and what is not loaded to write text, such as a head for comparing."""
+WRAPPER = frozenset({"pixel_shuffle_factor", "scale_factor", "downsample_factor", "projector_hidden_size"}) | {
+    *("projection_dim", "image_size", "patch_size"),
+}
+"""What the reading of projectors uses of a model around a language model."""
 WITHOUT_WEIGHTS = frozenset(
     {
         *("n_group", "num_expert_group", "num_expert_groups", "topk_group", "num_return_sequences", "num_beams"),
@@ -46,6 +58,7 @@ WITHOUT_WEIGHTS = frozenset(
         *("chunk_size", "mamba_chunk_size", "block_size", "num_random_blocks", "qk_head_dim", "rotary_dim"),
         *("rope_dim", "rope_factor", "original_num_layers", "num_patches", "spatial_merge_size", "tokens_per_second"),
         *("mm_tokens_per_image", "num_logits_to_keep", "num_samples", "num_labels", "num_local_blocks"),
+        *("num_image_tokens", "position_id_per_seconds"),
     }
 )
 """Whole numbers that look like sizes, but choose, cut or search."""
@@ -65,6 +78,13 @@ def check_generic(outer: Keys, keys: Keys) -> None:
         raise Lacking(found, f"the architecture is not known, and what {found} says of it is not read")
 
 
+def check_wrapper(outer: Keys) -> None:
+    """Raise `Lacking` where a model around a language model that is known has sizes that are not read."""
+    found = next(chain(_sizes(outer, TEXT | WRAPPER), _of_towers(outer)), None) if outer.has("text_config") else None
+    if found:
+        raise Lacking(found, f"the architecture is not known, and what {found} says of it is not read")
+
+
 def _beyond(outer: Keys, keys: Keys) -> Iterator[str]:
     """Adapters and sizes that the plain reading does not use; other sections are named for every architecture."""
     for section in (outer, keys) if keys.path else (outer,):
@@ -72,6 +92,10 @@ def _beyond(outer: Keys, keys: Keys) -> Iterator[str]:
         if isinstance(adapter, Mapping) and adapter:
             yield f"{section.path}adapter_config"
         yield from _sizes(section, TEXT)
+    yield from _of_towers(outer)
+
+
+def _of_towers(outer: Keys) -> Iterator[str]:
     for name in ("vision_config", "audio_config"):
         tower = outer.section(name)
         if tower is not None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fleet.model_reading.keys import Keys, Lacking
+from fleet.model_reading.overrides import has_overrides
 from fleet.model_reading.text import Text
 
 
@@ -49,6 +50,8 @@ def _value_dim(text: Text, key_dim: int) -> int:
 def _of_this_kind(text: Text, kind: str) -> Keys | None:
     """The keys that hold for this kind of layer alone, under their plain names."""
     keys = text.keys
+    if has_overrides(keys):
+        return None
     if kind == "sliding" and isinstance(keys.find("attention_other_setting")[1], dict):
         return keys.section("attention_other_setting")
     renamed = {
@@ -60,6 +63,10 @@ def _of_this_kind(text: Text, kind: str) -> Keys | None:
         },
         "full": {"num_key_value_heads": "num_global_key_value_heads", "head_dim": "global_head_dim"},
     }.get(kind, {})
+    if kind == "full" and not keys.flag(
+        "attention_k_eq_v", default=True
+    ):  # global layers have fewer KV heads with it alone
+        renamed.pop("num_key_value_heads", None)
     found = {plain: keys.find(name)[1] for plain, name in renamed.items() if keys.has(name)}
     return Keys(found, keys.source, keys.path) if found else None
 

@@ -31,6 +31,7 @@ class Keys:
         path: str = "",
         defaults: Mapping[str, object] | None = None,
         demanded: Mapping[str, str] | None = None,
+        spelled: Mapping[str, str] | None = None,
     ) -> None:
         self.values = values
         self.source = source
@@ -38,6 +39,12 @@ class Keys:
         self.defaults = defaults or {}
         self.demanded = demanded or {}
         """Figures without which the architecture is another one, under the architecture's own spelling."""
+        self.spelled = spelled or {}
+        """How the architecture spells a figure, where that is not the usual name."""
+
+    def named(self, name: str) -> str:
+        """The key by which the architecture's configurations state a figure, with the section that it stands in."""
+        return self.path + self.demanded.get(name, self.spelled.get(name, name))
 
     def find(self, name: str) -> tuple[str, object]:
         """The spelling under which the figure stands and its value, or the name and ``None``.
@@ -58,11 +65,11 @@ class Keys:
     def demand(self, name: str) -> None:
         """Raise `Lacking` where the architecture demands a figure that stands nowhere, not even as null."""
         if name in self.demanded and self.values.keys().isdisjoint((name, *ALIASES.get(name, ()))):
-            raise Lacking(f"{self.path}{self.demanded[name]}")
+            raise Lacking(self.named(name))
 
     def with_values(self, values: Mapping[str, object]) -> "Keys":
         """The same section with other values."""
-        return Keys(values, self.source, self.path, self.defaults, self.demanded)
+        return Keys(values, self.source, self.path, self.defaults, self.demanded, self.spelled)
 
     def has(self, *names: str) -> bool:
         """Whether one of the keys is stated."""
@@ -86,7 +93,7 @@ class Keys:
         """A positive whole number that a figure can't do without."""
         value = self.size(name)
         if value is None:
-            raise Lacking(f"{self.path}{name}")
+            raise Lacking(self.named(name))
         return value
 
     def size_at(self, name: str, layer: int) -> int | None:
@@ -102,7 +109,7 @@ class Keys:
         """`size_at` of a key that a figure can't do without."""
         value = self.size_at(name, layer)
         if value is None:
-            raise Lacking(f"{self.path}{name}")
+            raise Lacking(self.named(name))
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:

@@ -51,7 +51,7 @@ def _unstated(text: Text) -> str:
     family = text.family
     if family.is_state_only:
         return "linear"
-    return "?unstated" if family.state and not family.is_parallel_hybrid else "full"
+    return "?" if family.state and not family.is_parallel_hybrid else "full"
 
 
 def _by_pattern(text: Text) -> Sequence[str] | None:

@@ -12,6 +12,7 @@ from fleet.model_reading.feed_forward import Mixture, dense, mixture_of, sparse
 from fleet.model_reading.keys import Lacking
 from fleet.model_reading.latent import latent
 from fleet.model_reading.layer_plan import feed_forwards, mixers
+from fleet.model_reading.overrides import of_layer
 from fleet.model_reading.searched import searched_layers
 from fleet.model_reading.state import STATES, state_layer
 from fleet.model_reading.text import Piece, Text
@@ -68,6 +69,10 @@ def _unread(text: Text, lack: Lacking) -> Stack:
 
 
 def _layer(text: Text, layer: int, kind: str, half: str, mixture: Mixture | None) -> tuple[Layer, Lacking | None]:
+    try:
+        text = of_layer(text, layer)
+    except Lacking as error:
+        return Layer((_unknown(error),), ()), error
     pieces, lacking = _mixer(text, layer, kind)
     tensors = [tensor for piece in pieces for tensor in piece.tensors]
     try:
@@ -94,7 +99,7 @@ def feed_forward(text: Text, layer: int, half: str, mixture: Mixture | None) -> 
             yield from dense(text, layer)
     if half == "sparse":
         if mixture is None:
-            raise Lacking(f"{text.keys.path}num_experts")
+            raise Lacking(text.keys.named("num_experts"))
         yield from sparse(text, layer, mixture)
 
 
@@ -108,7 +113,7 @@ def _mixer(text: Text, layer: int, kind: str) -> tuple[tuple[Piece, ...], Lackin
 
 
 def _unknown(lack: Lacking) -> Attention:
-    return UnknownAttention(lack.message)
+    return UnknownAttention(lack.message, key=lack.key)
 
 
 def _pieces(text: Text, layer: int, kind: str) -> Iterator[Piece]:
@@ -117,7 +122,7 @@ def _pieces(text: Text, layer: int, kind: str) -> Iterator[Piece]:
         yield compressed(text, layer)
         return
     if kind.startswith("?"):
-        raise Lacking("layer_types", f"layers of kind {kind[1:]!r} are not known")
+        raise _unnamed(text, kind[1:])
     if kind in {"linear", "mamba"}:
         yield state_layer(text, layer)
         return
@@ -130,11 +135,20 @@ def _pieces(text: Text, layer: int, kind: str) -> Iterator[Piece]:
         yield _attention(text, layer, kind)
 
 
+def _unnamed(text: Text, kind: str) -> Lacking:
+    """Why a layer can't be read: its kind is not known, or not stated (the empty kind)."""
+    if kind:
+        return Lacking("layer_types", f"layers of kind {kind!r} are not known")
+    stated = "listed_layers" in text.keys.spelled
+    key = text.keys.named("listed_layers" if stated else "layer_types")
+    return Lacking(key, f"the configuration does not state {key}: which layers keep a state is not known")
+
+
 def _attention(text: Text, layer: int, kind: str) -> Piece:
     keys = text.keys
     window = keys.size_at("sliding_window", layer) if kind == "sliding" else None
     if kind == "sliding" and not window:
-        window = keys.need("attention_window_size")
+        window = keys.size("attention_window_size") or keys.need("sliding_window")
     if kind == "chunked":
         window = keys.need("attention_chunk_size")
     if kind == "cross":

@@ -7,6 +7,9 @@ from fleet.model_reading.keys import Keys
 from fleet.tensors import Part, Split, Tensor
 
 MOST = 256
+SHUFFLED = ("idefics3", "smolvlm", "granite_docling", "modernvbert")
+UNSHUFFLED = ("internvl", "lfm2_vl", "qianfan")
+"""Models that make one token of a square of patches: projected by one matrix, and by two."""
 
 
 def projector(vision: Keys, config: Keys, width: int, hidden: int) -> Iterator[Tensor]:
@@ -27,15 +30,24 @@ def projector(vision: Keys, config: Keys, width: int, hidden: int) -> Iterator[T
         merge = config.size("spatial_merge_size") or 2
         yield from _chain("patch_merger", (width * merge * merge, width))
         yield from _chain("projector", (width, hidden, hidden))
-    elif kind.startswith(("internvl", "lfm2_vl", "qianfan")):
-        factor = config.size("downsample_factor") or 2
-        yield from _chain("projector", (width * factor * factor, hidden, hidden))
+    elif kind.startswith((*SHUFFLED, *UNSHUFFLED)):
+        yield from _shuffled(kind, config, width, hidden)
     elif merged > 1:
         out = hidden if vision.has("embed_dim") else vision.size("out_hidden_size") or hidden
         for number in range(_mergers(vision)):
             yield from _chain(f"merger.{number}", (width * merged, width * merged, out))
     else:
         yield from _chain("projector", (width, hidden, hidden))
+
+
+def _shuffled(kind: str, config: Keys, width: int, hidden: int) -> Iterator[Tensor]:
+    """One token of a square of patches: projected by one matrix, or by two."""
+    if kind.startswith(SHUFFLED):
+        factor = config.size("pixel_shuffle_factor") or config.need("scale_factor")
+        yield from _chain("projector", (width * factor * factor, hidden))
+        return
+    factor, inner = config.size("downsample_factor") or 2, config.size("projector_hidden_size") or hidden
+    yield from _chain("projector", (width * factor * factor, inner, hidden))
 
 
 def _mergers(vision: Keys) -> int:

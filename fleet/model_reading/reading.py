@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 
 from fleet.model import Missing, Model, UnknownAttention
+from fleet.model_reading.class_defaults import is_encoder_decoder
 from fleet.model_reading.encoder_decoder import encoder_decoder
 from fleet.model_reading.families import Family
+from fleet.model_reading.family_table import FAMILIES
 from fleet.model_reading.feed_forward import experts_of
-from fleet.model_reading.generic import check_generic
+from fleet.model_reading.generic import check_generic, check_wrapper
 from fleet.model_reading.keys import Keys, Lacking
 from fleet.model_reading.layers import Stack, stack
 from fleet.model_reading.mistral_params import as_usual
@@ -19,9 +21,10 @@ from fleet.model_reading.text_section import (
     is_generative,
     text_keys,
     text_of,
+    typed,
     with_defaults,
 )
-from fleet.model_reading.towers import modalities_of, tower_tensors, unstated_towers
+from fleet.model_reading.towers import SECTIONS, modalities_of, tower_tensors, unstated_towers
 from fleet.model_reading.vocabulary import vocabulary
 from fleet.quantization import StoredFormat
 from fleet.tensors import Tensor
@@ -35,6 +38,7 @@ READ = frozenset(
     }
 )
 """Sections that are read, and those without weights that are loaded to generate text."""
+FIGURES = ("weights", "kv")
 UNREAD = frozenset({"embd_layer", "audio_processor", "vision_lora", "mm_vision_tower"})
 """Keys of parts that older remote code describes elsewhere."""
 
@@ -45,14 +49,14 @@ def read_model(config: Mapping[str, object], *, id: str) -> Model:  # noqa: A002
     What the configuration does not say stands in `Model.missing` with its key. Raises `ConfigError` where a value
     can't be right.
     """
-    outer = Keys(as_usual(config, id), id)
-    if outer.flag("is_encoder_decoder"):
+    outer = typed(Keys(as_usual(config, id), id))
+    if outer.flag("is_encoder_decoder", default=is_encoder_decoder(outer.text("model_type"))):
         return encoder_decoder(outer, id)
     inner = text_keys(outer)
     family, is_generic = family_of(outer, inner)
     keys = with_defaults(inner, outer, family)
     architecture = architecture_of(outer, inner)
-    missing: list[Missing] = []
+    missing = list(_untyped(outer, keys)) if is_generic else []
     text = _text(outer, keys, family, missing)
     layers = stack(text) if text else Stack((), None, 0, None)
     missing.extend(_lacking_of_layers(layers))
@@ -78,7 +82,7 @@ def _text(outer: Keys, keys: Keys, family: Family, missing: list[Missing]) -> Te
     try:
         return text_of(outer, keys, family)
     except Lacking as lack:
-        missing.extend(_missing(figure, lack) for figure in ("weights", "kv"))
+        missing.extend(_missing(figure, lack) for figure in FIGURES)
         return None
 
 
@@ -99,18 +103,27 @@ def _outside(outer: Keys, text: Text, layers: Stack, architecture: str, missing:
     return tuple(found)
 
 
+def _untyped(outer: Keys, keys: Keys) -> Iterator[Missing]:
+    """Nothing is known of an architecture that has no name at all."""
+    if not (outer.has("model_type") or keys.has("model_type")):
+        yield from (Missing(figure, "model_type", "the configuration does not state model_type") for figure in FIGURES)
+
+
 def _unread(outer: Keys, keys: Keys, *, is_generic: bool) -> Iterator[Missing]:
     """Sections and architectures whose weights are not known."""
-    for name in outer.values:
-        if name in UNREAD or (
-            name.endswith("_config") and name not in READ and isinstance(outer.values[name], Mapping)
-        ):
-            yield Missing("weights", name, f"the part of the model that {name} describes is not read")
-    if is_generic:
-        try:
+    towers = (outer.section(name) for name in SECTIONS)
+    for section in (outer, *((keys,) if keys.path else ()), *(tower for tower in towers if tower)):
+        for name, value in section.values.items():
+            if name in UNREAD or (name.endswith("_config") and name not in READ and isinstance(value, Mapping)):
+                message = f"the part of the model that {section.path}{name} describes is not read"
+                yield Missing("weights", f"{section.path}{name}", message)
+    try:
+        if is_generic:
             check_generic(outer, keys)
-        except Lacking as lack:
-            yield _missing("weights", lack)
+        elif (outer.text("model_type") or "").lower() not in FAMILIES:
+            check_wrapper(outer)
+    except Lacking as lack:
+        yield _missing("weights", lack)
 
 
 def _stored(outer: Keys, keys: Keys, missing: list[Missing]) -> StoredFormat | None:
@@ -129,7 +142,7 @@ def _lacking_of_layers(layers: Stack) -> Iterator[Missing]:
     if layers.lacking:
         yield _missing("weights", layers.lacking)
     if unknown:
-        yield Missing("kv", layers.lacking.key if layers.lacking else "compress_ratios", unknown[0].reason)
+        yield Missing("kv", unknown[0].key, unknown[0].reason)
 
 
 def _missing(figure: str, lack: Lacking) -> Missing:

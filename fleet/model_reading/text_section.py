@@ -1,6 +1,8 @@
 """Where the language model's keys stand in a configuration, and which architecture they belong to."""
 
-from fleet.model_reading.class_defaults import class_defaults, demanded
+import re
+
+from fleet.model_reading.class_defaults import class_defaults, demanded, spelled
 from fleet.model_reading.families import Family
 from fleet.model_reading.family_table import FAMILIES
 from fleet.model_reading.generic import generic_family
@@ -10,6 +12,7 @@ from fleet.model_reading.text import Text
 MAX_LAYERS = 512
 """Published models have up to 128; more would only take time."""
 WRAPPERS = ("thinker_config", "language_config", "llm_config", "text_config")
+CLASS_ENDINGS = re.compile(r"(?:For[A-Z][A-Za-z]*|LMHeadModel|Model)$")
 NO_TEXT_GENERATED = (
     "ForSequenceClassification",
     "ForTokenClassification",
@@ -27,6 +30,15 @@ def text_keys(outer: Keys) -> Keys:
         if nested is not None:
             keys = nested
     return keys
+
+
+def typed(outer: Keys) -> Keys:
+    """The configuration with its ``model_type``: where it states none, the name of its class says it."""
+    if outer.has("model_type") or text_keys(outer).has("model_type"):
+        return outer
+    named = CLASS_ENDINGS.sub("", architecture_of(outer, outer)).lower()
+    found = next((kind for kind in FAMILIES if re.sub(r"[_-]", "", kind) == named), None)
+    return outer.with_values({**outer.values, "model_type": found}) if found else outer
 
 
 def family_of(outer: Keys, keys: Keys) -> tuple[Family, bool]:
@@ -47,7 +59,7 @@ def with_defaults(keys: Keys, outer: Keys, family: Family) -> Keys:
         values = {**(section.values if section else {}), **values}
     kind, depth = keys.text("model_type") or outer.text("model_type"), values.get("num_hidden_layers")
     inside = class_defaults(kind, "text", layers=depth) if keys is not outer else {}
-    return Keys(values, keys.source, keys.path, {**inside, **family.defaults}, demanded(kind))
+    return Keys(values, keys.source, keys.path, {**inside, **family.defaults}, demanded(kind), spelled(kind))
 
 
 def architecture_of(outer: Keys, keys: Keys) -> str:
@@ -70,7 +82,8 @@ def text_of(outer: Keys, keys: Keys, family: Family) -> Text:
     listed = next(
         (keys.list(key) for key in ("layers_block_type", "layer_types", "block_configs") if keys.has(key)), None
     )
-    layers = keys.size("num_hidden_layers") or (len(listed) if listed else keys.need("num_hidden_layers"))
+    is_stated = keys.values.get(keys.find("num_hidden_layers")[0]) is not None
+    layers = len(listed) if listed and not is_stated else keys.need("num_hidden_layers")
     if layers > MAX_LAYERS:
         keys.refuse(keys.find("num_hidden_layers")[0], f"{layers} layers are more than any model's ({MAX_LAYERS})")
     hidden = keys.need("hidden_size")

@@ -23,6 +23,8 @@ GATED = (
 """Vision towers with two first matrices in their FFNs."""
 CONFORMERS = {"gemma3n_audio": 24, "gemma4_audio": 24}
 """Squares of the width that one block of a conformer holds."""
+WITH_HEADS = frozenset({"modernvbert"})
+"""Models that load the pooling head of their vision tower: attention and an FFN as in its blocks."""
 BACKBONES = {"mobilenetv5_300m_enc": 300_000_000}
 """Convolutional towers that a configuration names without sizes, by their published parameter counts."""
 
@@ -70,6 +72,8 @@ def _vision(vision: Keys, config: Keys, hidden: int) -> Iterator[Tensor]:
     yield _whole("positions", _positions(vision, patch) * width)
     depth = (vision.size("depth") or vision.need("num_hidden_layers")) + (vision.size("num_global_layers") or 0)
     yield Tensor("model.visual.blocks", _block(vision, width), 1, Part.ENCODER, Split.NONE, copies=depth)
+    if vision.flag("vision_use_head", default=config.text("model_type") in WITH_HEADS):
+        yield _whole("head", _block(vision, width))
     yield from projector(vision, config, width, hidden)
 
 
@@ -101,8 +105,9 @@ def _positions(vision: Keys, patch: int) -> int:
         return stated
     if vision.has("position_embedding_size"):
         return 2 * vision.need("position_embedding_size")
-    if vision.has("pos_emb_height"):
-        return vision.need("pos_emb_height") * vision.need("pos_emb_width")
+    for key in ("pos_emb", "init_pos_emb"):
+        if vision.has(f"{key}_height"):
+            return vision.need(f"{key}_height") * vision.need(f"{key}_width")
     if (vision.text("model_type") or "").startswith(("pixtral", "qwen2")):
         return 0
     side = _side(vision, "image_size", 0) // patch

@@ -8,7 +8,7 @@ import pytest
 from fleet.kv_cache import kv_bytes_per_token, kv_sliding, state_bytes_per_sequence
 from fleet.model import Missing
 from fleet.model_reading import read_model
-from fleet.model_reading.class_defaults import class_defaults, demanded
+from fleet.model_reading.class_defaults import class_defaults, demanded, is_encoder_decoder
 from fleet.model_reading.family_table import FAMILIES
 from fleet.model_reading.names import ALIASES
 from fleet.weights import weights_bytes_total
@@ -103,7 +103,7 @@ def test_a_width_is_four_times_the_models_only_where_the_class_says_so(kind):
     config |= {"model_type": kind, "max_position_embeddings": 512, "type_vocab_size": 2}
     lacking = weights_bytes_total(read_model(config, id="x"))
     assert isinstance(lacking, Missing)
-    assert lacking.key == "intermediate_size"
+    assert lacking.key == {"opt": "ffn_dim", "xglm": "ffn_dim"}.get(kind, "intermediate_size")
     assert not isinstance(weights_bytes_total(read_model({**config, "model_type": "gpt2"}, id="x")), Missing)
 
 
@@ -112,5 +112,71 @@ def test_what_is_demanded_belongs_to_architectures_that_are_read():
     known = json.loads(text.read_text(encoding="utf-8"))
     assert "transformers 5.24.0" in known["source"]
     for kind, figures_of_class in known["demanded"].items():
-        assert not FAMILIES.keys().isdisjoint((kind, kind.removesuffix("_text")))
+        assert not FAMILIES.keys().isdisjoint((kind, kind.removesuffix("_text"))) or is_encoder_decoder(kind)
         assert figures_of_class
+
+
+MEANT = {
+    "tie_word_embeddings": "not tied",
+    "head_dim": "hidden_size divided by the heads (qwen3_moe)",
+    "num_key_value_heads": "as many as the others (llama, olmo3, granitemoehybrid)",
+    "first_k_dense_replace": "no dense layer (deepseek_v2)",
+    "moe_latent_size": "experts as wide as the model (nemotron_h)",
+    "mtp_layers_block_type": "attention and experts (nemotron_h)",
+    "num_nextn_predict_layers": "none (nemotron_h)",
+    "attention_bias": "none (glm4_moe)",
+}
+"""Keys that published configurations may lose for what their class takes instead: null, and nothing is a size."""
+SECTIONS = {"text_config", "vision_config", "audio_config"}
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_whatever_a_published_configuration_loses_its_figures_are_the_same_or_unknown_or_what_its_class_means(name):
+    whole = PUBLISHED[name]
+    before = figures(whole)[:2]
+    for key in whole.keys() - SECTIONS:
+        after = figures({other: value for other, value in whole.items() if other != key})[:2]
+        same = all(now == had or isinstance(now, Missing) for had, now in zip(before, after, strict=True))
+        assert same or (key in MEANT and after == figures({**whole, key: None})[:2]), (key, before, after)
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "named"),
+    [
+        ("deepseek-ai--DeepSeek-R1", "n_routed_experts", "n_routed_experts"),
+        ("mistralai--Mixtral-8x7B-v0.1", "intermediate_size", "intermediate_size"),
+        ("openai--gpt-oss-20b", "sliding_window", "sliding_window"),
+        ("ai21labs--Jamba-v0.1", "mamba_d_state", "mamba_d_state"),
+        ("ai21labs--Jamba-v0.1", "attn_layer_period", "attn_layer_period"),
+        ("openai--whisper-large-v3-turbo", "decoder_layers", "decoder_layers"),
+        ("moonshotai--Kimi-Linear-48B-A3B-Instruct", "num_experts_per_token", "num_experts_per_token"),
+    ],
+)
+def test_the_key_that_is_missing_is_named_as_the_architecture_spells_it(name, lost, named):
+    cut = {key: value for key, value in PUBLISHED[name].items() if key != lost}
+    lacking = figures(cut)[0]
+    assert isinstance(lacking, Missing)
+    assert lacking.key == named
+
+
+def test_what_the_cache_lacks_is_named_apart_from_what_the_weights_lack():
+    config = {**GQA, "model_type": "qwen3_moe", **MIXTURE}
+    del config["num_experts_per_tok"]
+    weights, cache, *_ = figures(config)
+    assert (weights.key, cache.key) == ("num_experts_per_tok", "num_key_value_heads")
+
+
+def test_a_section_is_as_deep_as_its_list_of_layers_and_not_as_its_class():
+    whole = PUBLISHED["Qwen--Qwen3.5-122B-A10B"]
+    section = {key: value for key, value in whole["text_config"].items() if key != "num_hidden_layers"}
+    assert figures({**whole, "text_config": section}) == figures(whole)
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_without_a_model_type_the_class_names_the_architecture_or_nothing_is_known(name):
+    whole = PUBLISHED[name]
+    cut = {key: value for key, value in whole.items() if key != "model_type"}
+    named, unnamed = figures(cut)[:2], figures({key: value for key, value in cut.items() if key != "architectures"})[:2]
+    if SECTIONS.isdisjoint(whole):
+        assert all(has == had or isinstance(has, Missing) for has, had in zip(named, figures(whole)[:2], strict=True))
+        assert all(isinstance(has, Missing) and has.key == "model_type" for has in unnamed) or unnamed == named

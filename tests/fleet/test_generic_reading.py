@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.kv_cache import kv_bytes_per_token
 from fleet.model import Missing
 from fleet.model_reading import keys, read_model
 from fleet.model_reading.generic import SIZE, TEXT, TOWER, WITHOUT_WEIGHTS
@@ -97,5 +98,62 @@ def test_every_size_that_the_reading_asks_for_is_on_its_list(name, monkeypatch):
     beside |= {"downsample_factor", "projector_input_dim", "projector_output_dim", "num_bits", "group_size"}
     missed = {key for is_tower, key in asked if SIZE.search(key) and key not in (TOWER if is_tower else TEXT) | beside}
     lists = {"layer_types", "moe_layers", "no_rope_layers", "mlp_only_layers", "attention_layers", "config_groups"}
-    lists |= {"cross_attention_layers", "quantized_layers", "weight_block_size", "ignored_layers"}
+    lists |= {"cross_attention_layers", "quantized_layers", "weight_block_size", "ignored_layers", "vision_use_head"}
     assert missed <= lists
+
+
+def test_what_is_around_a_language_model_that_is_known_is_read_or_makes_the_weights_unknown():
+    text = {key: value for key, value in PLAIN.items() if key != "architectures"} | {"model_type": "llama"}
+    wrapper = {"model_type": "unheard_of", "text_config": text, "tie_word_embeddings": False}
+    assert not isinstance(weights_bytes_total(read_model({**wrapper, "vision_config": TOWER_OF_IT}, id="x")), Missing)
+    for changed, key in (
+        ({"num_query_tokens": 32}, "num_query_tokens"),
+        ({"vision_config": {**TOWER_OF_IT, "mlp_dim": 64}}, "vision_config.mlp_dim"),
+        ({"audio_config": {**TOWER_OF_IT, "dac_config": {"hidden_size": 8}}}, "audio_config.dac_config"),
+    ):
+        lacking = weights_bytes_total(read_model({**wrapper, **changed}, id="x"))
+        assert isinstance(lacking, Missing)
+        assert lacking.key == key
+
+
+def test_a_square_of_patches_that_becomes_one_token_is_projected_by_one_matrix():
+    text = {key: value for key, value in PLAIN.items() if key != "architectures"} | {"model_type": "llama"}
+    wrapper = {"model_type": "idefics3", "text_config": text, "vision_config": TOWER_OF_IT}
+    sizes = [weights_bytes_total(read_model({**wrapper, "scale_factor": factor}, id="x")) for factor in (2, 4)]
+    assert sizes[1] - sizes[0] == 2 * (16 - 4) * TOWER_OF_IT["hidden_size"] * PLAIN["hidden_size"]
+
+
+def test_a_tower_with_its_pooling_head_is_larger_by_one_block():
+    text = {key: value for key, value in PLAIN.items() if key != "architectures"} | {"model_type": "modernbert"}
+    wrapper = {"model_type": "modernvbert", "text_config": text, "pixel_shuffle_factor": 4}
+    tower = {**TOWER_OF_IT, "model_type": "siglip_vision_model"}
+    sizes = [
+        weights_bytes_total(read_model({**wrapper, "vision_config": {**tower, **head}}, id="x"))
+        for head in ({}, {"vision_use_head": False}, {"vision_use_head": False, "num_hidden_layers": 3})
+    ]
+    assert sizes[0] - sizes[1] == sizes[2] - sizes[1]
+
+
+def test_layers_with_two_attentions_have_two_dense_ffns_beside_their_experts():
+    config = {
+        **{"model_type": "longcat_flash", "hidden_size": 64, "num_layers": 2, "num_attention_heads": 4},
+        **{"ffn_hidden_size": 128, "expert_ffn_hidden_size": 32, "n_routed_experts": 8, "moe_topk": 2},
+        **{"zero_expert_num": 4, "q_lora_rank": 16, "kv_lora_rank": 8, "qk_rope_head_dim": 4, "qk_nope_head_dim": 8},
+        **{"v_head_dim": 8, "vocab_size": 100},
+    }
+    attention = 16 * 64 + 16 + 4 * 12 * 16 + 12 * 64 + 8 + 4 * 16 * 8 + 64 * 32
+    layer = 2 * (attention + 3 * 64 * 128 + 2 * 64) + 12 * 64 + 8 * 3 * 64 * 32
+    assert weights_bytes_total(read_model(config, id="x")) == 2 * (2 * layer + 2 * 100 * 64 + 64)
+
+
+def test_sizes_that_single_layers_have_of_their_own_count_there_alone():
+    plain = {**PLAIN, "model_type": "llama", "num_key_value_heads": 4, "head_dim": 64}
+    own = {**plain, "per_layer_config": {"01": {"num_key_value_heads": 2, "head_dim": 128}}}
+    whole, mixed = (read_model(config, id="x") for config in (plain, own))
+    sizes = [(one.kv_heads, one.key_dim) for one in mixed.attentions]
+    assert sizes[1] == (2, 128)
+    assert set(sizes[:1] + sizes[2:]) == {(4, 64)}
+    assert kv_bytes_per_token(mixed, "bf16") == kv_bytes_per_token(whole, "bf16")
+    lacking = weights_bytes_total(read_model({**plain, "per_layer_config": {"0": {"num_local_experts": 4}}}, id="x"))
+    assert isinstance(lacking, Missing)
+    assert lacking.key == "per_layer_config.0.num_local_experts"

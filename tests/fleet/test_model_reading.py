@@ -201,7 +201,7 @@ def test_windows_are_read_as_each_architecture_means_them(changed, full, window)
 
 
 def test_layers_without_rotary_positions_see_everything_and_the_others_a_chunk():
-    model = read(model_type="llama4_text", attention_chunk_size=64, no_rope_layers=[1, 1, 1, 0])
+    model = read(model_type="llama4_text", head_dim=32, attention_chunk_size=64, no_rope_layers=[1, 1, 1, 0])
     assert [isinstance(one, ChunkedAttention) for one in model.attentions] == [True, True, True, False]
     assert kv_bytes_per_token(model) == kv_bytes_per_token(read())
 
