@@ -39,6 +39,11 @@ class Checkout:
         """The folder of the environments."""
         return self.folder / "environments"
 
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """What a command says to have its resources judged by the policy pack."""
+        return "--policy-pack", str(self.folder / "policies")
+
     def harmless_advisories(self) -> dict[str, list[str]]:
         """The setting for advisories that say nothing against the engines."""
         folder = self.folder / "advisories"

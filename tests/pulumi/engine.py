@@ -71,6 +71,11 @@ class Outcome:
         )
 
     @property
+    def later(self) -> set[str]:
+        """The policies that leave something to the update."""
+        return {item.policy for item in self.violations if "not judged yet" in item.message}
+
+    @property
     def errors(self) -> str:
         """What the engine calls an error."""
         found = (event["diagnosticEvent"] for event in self.events if "diagnosticEvent" in event)

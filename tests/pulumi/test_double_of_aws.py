@@ -85,10 +85,11 @@ def test_a_provider_without_a_region_takes_nothing(tmp_path, monkeypatch) -> Non
 def test_what_the_cloud_fills_in_is_unknown_at_preview_and_looks_real_later(aws: Provider) -> None:
     _, before = aws.create(VPC, {"cidrBlock": "10.0.0.0/16"}, preview=True)
     assert before["cidrBlock"] == "10.0.0.0/16"
-    assert before["arn"] is wire.UNKNOWN
+    assert before["arn"] is before["id"] is wire.UNKNOWN
     id_, after = aws.create(VPC, {"cidrBlock": "10.0.0.0/16"})
     assert id_.startswith("vpc-")
     assert len(id_) == 21
+    assert after["id"] == id_
     assert after["arn"] == f"arn:aws:ec2:eu-central-1:111122223333:vpc/{id_}"
     assert after["tagsAll"] == {"owner": "ml"}
 

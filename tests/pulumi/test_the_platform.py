@@ -10,12 +10,15 @@ import pytest
 from infra.stack_config import StackConfig
 from tests.infra.manifest_folders import put, written
 from tests.infra.stacks import DEV, VARIANTS, config_of
+from tests.policies.unknown_places import SEEN_AT_UPDATE
 from tests.pulumi.checkout import Checkout
 from tests.pulumi.engine import Outcome, Stack
 from tests.workloads.invented import VERSIONS
 
 pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(900)]
 
+JUDGED = "prod"
+"""The variant that is previewed and applied with the policy pack."""
 NEWER = "1.34.1-20300202"  # invented
 MAP = "kubernetes:core/v1:ConfigMap"
 GROUP = "aws:eks/nodeGroup:NodeGroup"
@@ -41,9 +44,10 @@ class Life:
 
 def life(checkout: Checkout, name: str) -> Life:
     stack = checkout.stack(name, VARIANTS[name])
-    preview = stack.preview().ok()
+    judged = checkout.judged if name == JUDGED else ()
+    preview = stack.preview(*judged).ok()
     assert stack.journal == []
-    made = stack.up().ok()
+    made = stack.up(*judged).ok()
     return Life(stack, preview, made, stack.journal, stack.up().ok())
 
 
@@ -83,6 +87,13 @@ def test_a_stack_is_previewed_applied_and_then_stays_as_it_is(name: str, lives: 
     assert found.made.changes() == found.preview.changes()
     assert {entry["op"] for entry in found.journal} == {"create"}
     assert found.again.changes() == {}
+
+
+def test_the_policies_mind_nothing_and_leave_only_what_other_resources_compute_to_the_update(lives: Lives) -> None:
+    found = lives(JUDGED)
+    assert [item for item in found.preview.violations if item.policy not in found.preview.later] == []
+    assert found.preview.later <= SEEN_AT_UPDATE
+    assert found.made.violations == ()
 
 
 def test_a_newer_image_updates_its_node_group_in_place_and_nothing_else(lives: Lives) -> None:

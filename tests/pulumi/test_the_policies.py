@@ -3,7 +3,6 @@
 import copy
 import json
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from fleet.cloud.labels import MANIFEST_LABEL
 from fleet.manifest import dump
 from infra.stack_config import StackConfig
 from tests.infra.stacks import PROD
-from tests.policies.unknown_places import SEEN_AT_UPDATE
 from tests.pulumi.checkout import Checkout, Fault
 from tests.pulumi.engine import Outcome, Stack
 from tests.workloads import invented
@@ -62,26 +60,14 @@ OF_OBJECTS = {"image-digest", "keda-fallback", "admin-api-public", "cuda-driver"
 LIMITS = {"cost-limit": {"max_usd_per_hour": 1.5}}
 """The policy pack's own configuration."""
 CONTROL_PLANE = {"app.kubernetes.io/component": "control-plane"}
-Previews = dict[str, Future[Outcome]]
 
 
 @pytest.fixture(scope="module")
-def previews(checkout: Checkout, two_at_once: ThreadPoolExecutor, tmp_path_factory: pytest.TempPathFactory) -> Previews:
-    """A first preview of the stack with all of it, and one of the clean stack, side by side."""
+def outcome(checkout: Checkout, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """A first preview of the stack with all of it."""
     limits = tmp_path_factory.mktemp("limits") / "limits.json"
     limits.write_text(json.dumps(LIMITS), encoding="utf-8")
-    words = ("--policy-pack", str(checkout.folder / "policies"))
-    clean = checkout.stack("clean", PROD)
-    return {
-        "faults": two_at_once.submit(faulty(checkout).preview, *words, "--policy-pack-config", str(limits)),
-        "clean": two_at_once.submit(clean.preview, *words),
-    }
-
-
-@pytest.fixture(scope="module")
-def outcome(previews: Previews) -> Outcome:
-    """The preview of the stack with faults."""
-    return previews["faults"].result()
+    return faulty(checkout).preview(*checkout.judged, "--policy-pack-config", str(limits))
 
 
 def faulty(checkout: Checkout) -> Stack:
@@ -130,11 +116,6 @@ def mandatory(outcome: Outcome) -> dict[str, str]:
     return {item.policy: item.message for item in outcome.violations if item.level == "mandatory"}
 
 
-def later(outcome: Outcome) -> set[str]:
-    """The policies that leave something to the update."""
-    return {item.policy for item in outcome.violations if "not judged yet" in item.message}
-
-
 def test_each_planted_fault_is_refused_at_the_first_preview_by_its_policy_and_no_other(outcome: Outcome) -> None:
     assert set(mandatory(outcome.refused())) == {*FAULTS, *OF_OBJECTS, *LIMITS}
 
@@ -143,9 +124,3 @@ def test_what_is_computed_from_other_resources_is_never_a_pass(outcome: Outcome)
     pending = [item for item in outcome.violations if "not judged yet" in item.message]
     assert pending
     assert {item.level for item in pending} == {"advisory"}
-
-
-def test_a_clean_stack_has_no_violation_and_leaves_only_what_is_computed_to_the_update(previews: Previews) -> None:
-    found = previews["clean"].result().ok()
-    assert [item for item in found.violations if "not judged yet" not in item.message] == []
-    assert later(found) <= SEEN_AT_UPDATE

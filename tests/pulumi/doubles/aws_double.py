@@ -49,6 +49,7 @@ class AwsDouble(ProviderDouble):
     """AWS."""
 
     package = "pulumi_aws"
+    answers_ids = True
 
     def identity_settings(self) -> set[str]:
         return {"region", "profile", "accessKey"}

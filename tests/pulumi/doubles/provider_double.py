@@ -60,6 +60,8 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
 
     package: str
     """The SDK."""
+    answers_ids = False
+    """Whether the id stands among the properties as well."""
 
     def __init__(self) -> None:
         self.config = provider_type(self.package)
@@ -130,9 +132,11 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
         token, inputs = request.type, wire.read(request.properties)
         number = None if request.preview else self.account.number()
         outputs = {**inputs, **self.computed(token, request.name, inputs, number)}
+        id_ = wire.UNKNOWN if number is None else self.id_of(token, request.urn, inputs, number)
+        if self.answers_ids:
+            outputs["id"] = id_
         if number is None:
             return messages.CreateResponse(properties=wire.write(outputs))
-        id_ = self.id_of(token, request.urn, inputs, number)
         self.account.create(self._entry("create", request, id_, inputs, outputs))
         return messages.CreateResponse(id=id_, properties=wire.write(outputs))
 
