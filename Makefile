@@ -2,6 +2,8 @@
 PYTHON ?= python3
 DEMO_ARGS ?=
 TEST_ARGS ?=
+# A file's tests stay together: its servers start once. WORKERS="-n 0" runs everything in one process.
+WORKERS ?= -n auto --maxprocesses 8 --dist loadfile
 LOCK_ARGS ?=
 # A release must be this old before a lock takes it (supply-chain cool-down).
 COOLDOWN ?= 7 days
@@ -32,7 +34,7 @@ demo: $(INSTALLED) ## start the local fleet and take the tour (DEMO_ARGS="--once
 	@$(BIN)/enginehouse demo $(DEMO_ARGS)
 
 test: $(INSTALLED) ## every test that needs only Python packages
-	@$(BIN)/pytest -m "not ($(HEAVY))" $(TEST_ARGS)
+	@$(BIN)/pytest -m "not ($(HEAVY))" $(WORKERS) $(TEST_ARGS)
 
 test-all: $(INSTALLED) ## every test, the heavy tiers too
 	@$(BIN)/pytest $(TEST_ARGS)

@@ -16,6 +16,8 @@ import policy_page
 import rules_page
 import stack_config_page
 
+from control_plane.__main__ import openapi_text
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES: Mapping[str, Callable[[], str]] = {
     "rules.md": rules_page.render,
@@ -29,6 +31,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "engines.md": engines_page.render,
     "stack-config.md": stack_config_page.render,
     "policies.md": policies_page.render,
+    "openapi.json": openapi_text,
 }
 """File below docs/reference -> what makes it."""
 
