@@ -200,27 +200,38 @@ KEYS = st.sampled_from(["amiType", "releaseVersion", "labels", "version", "other
 PROPERTIES = st.dictionaries(KEYS, VALUES | st.lists(VALUES, max_size=2) | st.dictionaries(KEYS, VALUES, max_size=3))
 
 
-def read(props, key):
-    """The value, or what stands for an unknown one."""
+def read(props, *path):
+    """What stands at a path: the value, what stands for an unknown one, or ``None``."""
     try:
-        return plain(props[key])
+        for key in path:
+            props = props.get(key)
+        return plain(props)
     except UnknownValueError:
         return UNKNOWN_STRING_VALUE
 
 
+def is_left_out(key: str, value: object) -> bool:
+    return key in CHOSEN_BY_PEOPLE[GROUP] or (key in LEFT_OUT[GROUP] and value == UNKNOWN_STRING_VALUE)
+
+
 @given(PROPERTIES, PROPERTIES)
-def test_inputs_come_first_and_nothing_unknown_turns_known(inputs, outputs):
-    first, behind = (unknown_checking_proxy(values) for values in (inputs, outputs))
-    seen = seen_props(GROUP, first, behind)
+def test_inputs_come_first_and_outputs_behind_them(inputs, outputs):
+    seen = seen_props(GROUP, *map(unknown_checking_proxy, (inputs, outputs)))
     assert len(list(seen)) == len(seen) == len(set(seen))
-    for key in inputs:
-        found, wanted = read(seen, key), read(first, key)
-        if isinstance(wanted, dict) and isinstance(found, dict):
-            assert found.items() >= wanted.items()
-        elif not (isinstance(wanted, dict) and isinstance(read(behind, key), dict)):
-            assert found == wanted
+    for key, value in inputs.items():
+        for path, found in (
+            [((key, part), value[part]) for part in value] if isinstance(value, dict) else [((key,), value)]
+        ):
+            assert read(seen, *path) == read(unknown_checking_proxy({"it": found}), "it")
     for key in outputs.keys() - inputs.keys():
-        dropped = key in CHOSEN_BY_PEOPLE[GROUP] or (key in LEFT_OUT[GROUP] and outputs[key] == UNKNOWN_STRING_VALUE)
-        assert (key in set(seen)) == (not dropped)
-        if not dropped:
-            assert read(seen, key) == read(behind, key)
+        assert (key in set(seen)) != is_left_out(key, outputs[key])
+        if key in set(seen):
+            assert read(seen, key) == read(unknown_checking_proxy(outputs), key)
+
+
+@given(KEYS, st.dictionaries(KEYS, VALUES), st.dictionaries(KEYS, VALUES) | st.just(UNKNOWN_STRING_VALUE), KEYS)
+def test_what_an_object_of_the_inputs_does_not_set_is_the_cloud_s_answer(key, inputs, outputs, part):
+    seen = seen_props(GROUP, *map(unknown_checking_proxy, ({key: inputs}, {key: outputs})))
+    if part not in inputs:
+        answer = outputs.get(part) if isinstance(outputs, dict) else outputs
+        assert read(seen, key, part) == (None if is_left_out(key, answer) else answer)
