@@ -109,7 +109,8 @@ def model_options(spec: Spec, facts: Facts, at_load: Sequence[str] = ()) -> tupl
     """What could serve a manifest, as far as configurations are known; the model that was asked for first.
 
     ``at_load`` = quantisations that the engine makes of 16-bit weights; they are options where the manifest leaves the
-    quantisation open.
+    quantisation open, and the model's id does not speak of them: engines are told nothing then, as of a checkpoint
+    that says it itself.
     """
     asked = _option(spec.model.id, spec.model.revision, facts, Origin.ASKED, spec.model.quantization)
     if asked is None:
@@ -121,7 +122,7 @@ def model_options(spec: Spec, facts: Facts, at_load: Sequence[str] = ()) -> tupl
         if option is not None:
             found.setdefault(option.id, option)
     is_open = asked.quantization is None and asked.model.stored is None and not asked.model.lacks("stored")
-    loaded = (_loaded_as(word, asked) for word in at_load) if is_open else ()
+    loaded = (_loaded_as(word, asked) for word in at_load if word not in asked.id.lower()) if is_open else ()
     return (*found.values(), *loaded)
 
 

@@ -168,9 +168,7 @@ def _option(search: Search, ground: Ground, place: Place, judged: Judged) -> Opt
 
 
 def _missed(spec: Spec, option: Option) -> Reason | None:
-    """Requests longer than the context, the first objective that it misses, or too few nodes for all replicas."""
-    if (too_long := _too_long(spec)) is not None:
-        return too_long
+    """The first objective that it misses, or too few nodes for all replicas; lengths of requests are a rule's."""
     is_open, generates = spec.hardware is None, option.model.model.is_generative
     missed = unmet(option.estimate, spec.objectives, spec.scaling, is_open=is_open, generates=generates)
     reason = next(missed, None)
@@ -179,15 +177,6 @@ def _missed(spec: Spec, option: Option) -> Reason | None:
         return reason
     load = Load("the deployment", option.plan.gpus, option.estimate.replicas, option.replica_bytes or 0)
     return too_many(pool, (), load)
-
-
-def _too_long(spec: Spec) -> Reason | None:
-    wished, batch = spec.objectives, spec.batch
-    tokens = (wished.input_tokens or 0) + (wished.output_tokens or 0) if wished else 0
-    if batch is None or tokens <= batch.max_model_len:
-        return None
-    message = f"requests of {tokens} tokens (objectives) are longer than max_model_len {batch.max_model_len}"
-    return Reason("context-length", message, {"tokens": tokens, "max_model_len": batch.max_model_len})
 
 
 def _nowhere(spec: Spec, engine: EngineName, version: str) -> Rejection:

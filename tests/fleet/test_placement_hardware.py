@@ -13,8 +13,10 @@ from fleet.node_pools import NodePool
 from fleet.placement import Choice, choose, repin
 from fleet.placement.document import choice_document
 from fleet.placement.ground import Origin
+from fleet.placement.hardware_search import search_hardware
 from fleet.policy import Policy
 from fleet.rules import review, stale
+from fleet.spec import EngineName
 from fleet.violation import refuses
 from sources.snapshot import bundled
 
@@ -292,6 +294,31 @@ def test_a_checkpoint_that_does_not_fit_is_quantised_as_it_is_loaded_where_the_m
     kept = repin(choice.pinned, FACTS, CATALOGUE).pinned
     assert kept is not None
     assert kept.spec.model.quantization == "fp8"
+
+
+def test_a_model_that_is_named_after_a_quantisation_which_it_has_not_is_never_loaded_in_it() -> None:
+    where: dict[str, object] = {
+        "hardware": {"instance_type": "g6.xlarge", "gpus": 1},
+        "batch": {"max_model_len": 1024},
+        "engine": {"name": "vllm"},
+    }
+    config = {**CONFIG, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 36}
+    found = [
+        placed(written(name, **where), model_configs={name: config}).chosen
+        for name in ("example/big", "example/fp8-study")
+    ]
+    assert [None if item is None else item.quantization for item in found] == ["fp8", None]
+    assert found[1] is None
+
+
+def test_the_length_of_requests_is_judged_by_its_rule_alone() -> None:
+    manifest = written(SMALL, batch={"max_model_len": 1024}, objectives={"input_tokens": 1024, "output_tokens": 1024})
+    choice = placed(manifest)
+    assert choice.chosen is None
+    assert "requests-fit-context" in {item.rule for item in choice.rejections if item.engine == "vllm"}
+    searched = search_hardware(manifest.spec, EngineName.VLLM, "0.33.0", FACTS)
+    assert searched is not None
+    assert searched.options
 
 
 def test_a_checkpoint_that_fits_is_served_as_it_is_and_what_fewer_bits_would_save_is_said() -> None:
