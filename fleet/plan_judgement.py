@@ -79,12 +79,17 @@ def _forbidden(figures: ModelFigures, plan: ParallelPlan, gpu: GpuModel, wish: P
 def _missing_slice(gpu: GpuModel, wish: PlanWish) -> tuple[Reason, ...]:
     """Why the GPU can't be cut like this."""
     if wish.mig_profile is None:
-        return ()
+        return _no_slices(gpu) if wish.sharing is SharingMode.MIG and not gpu.mig_profiles else ()
     try:
         profile_of(gpu, wish.mig_profile)
     except LayoutError as error:
         return (Reason("mig", str(error), {"gpu": gpu.name, "mig_profile": wish.mig_profile}),)
     return ()
+
+
+def _no_slices(gpu: GpuModel) -> tuple[Reason, ...]:
+    message = f"{gpu.name} has no MIG: it is shared by mps or time-slicing, or not at all"
+    return (Reason("mig", message, {"gpu": gpu.name}),)
 
 
 def memory_reasons(

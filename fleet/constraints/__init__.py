@@ -38,7 +38,7 @@ def arithmetic(
     """The same for a model whose figures are at hand."""
     return (
         *division(figures, plan),
-        *kernels(figures, gpu),
+        *kernels(figures, gpu, engine),
         *engine_limits(figures, plan, engine, version),
         *_sharing(plan, sharing),
     )

@@ -29,6 +29,11 @@ FLOORS = {
     "mxfp4": Floor((8, 0), (10, 0), "mxfp4 runs from 8.0 on (Marlin unpacks the weights below 10.0)"),
 }
 """Measured on A800 (fp8 by Marlin, vllm#40851), A100 (gpt-oss) and in recipes of vllm-project/recipes@8959cf6."""
+OWN_FLOORS = {
+    ("tensorrt-llm", name): Floor((8, 9), (8, 9), "TensorRT-LLM computes fp8 from 8.9 on, and unpacks it nowhere")
+    for name in ("fp8", "fp8-channel")
+}
+"""Of one engine, where it needs more than others: precisions by GPU in TensorRT-LLM's support matrix (0.18.2)."""
 SPARSE_FLOOR: Capability = (9, 0)
 """Sparse attention (DSA) and DeepSeek-V4 have no sm_80 kernels: vllm-project/vllm#40851."""
 _COMPRESSED_ARCHITECTURES = ("DeepseekV4",)
@@ -36,13 +41,13 @@ BLOCK_FP8_FLOOR: Capability = (9, 0)
 """Block-FP8 CUTLASS kernels start here (vllm#58241): L4 and L40S fall back to Marlin."""
 
 
-def kernels(figures: ModelFigures, gpu: GpuModel) -> Iterator[Reason]:
+def kernels(figures: ModelFigures, gpu: GpuModel, engine: str) -> Iterator[Reason]:
     """Encodings and attention that this GPU can't run; nothing where its capability is not known."""
     has = gpu.compute_capability
     if has is None:
         return
     for name in figures.encodings:
-        floor = FLOORS.get(name)
+        floor = OWN_FLOORS.get((engine, name)) or FLOORS.get(name)
         if floor is not None and has < floor.least:
             yield _reason(gpu, has, floor.least, name, floor.message)
     sparse = figures.has_sparse_attention or figures.model.architecture.startswith(_COMPRESSED_ARCHITECTURES)

@@ -70,6 +70,19 @@ def test_nothing_spans_slices_of_gpus(model_id, ranks):
     assert "mig" not in rules(model_id, ParallelPlan(), sharing=SharingMode.MIG)
 
 
+@pytest.mark.parametrize(
+    ("gpu", "engines"), [("A100-80", {"vllm", "sglang"}), ("A10G", {"vllm", "sglang"}), ("L40S", None)]
+)
+def test_fp8_below_8_9_is_unpacked_by_engines_that_can(gpu, engines):
+    known = {"vllm", "sglang", "tensorrt-llm"}
+    able = {
+        engine
+        for engine in known
+        if not rules("Qwen/Qwen3-8B", ParallelPlan(), gpu=gpu, engine=engine, quantization="fp8")
+    }
+    assert able == (engines or known)
+
+
 def test_tensor_parallel_sizes_come_out_as_vllm_accepts_them(capsys):
     wrong = []
     with (DATA / "divisions.csv").open(encoding="utf-8") as text:

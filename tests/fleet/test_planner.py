@@ -293,3 +293,11 @@ def test_without_hardware_the_cheapest_that_fits_is_proposed():
 def test_a_cache_of_few_blocks_gets_no_tier():
     answer = plan(model_named("Qwen/Qwen3-8B"), PlanWish(gpu="H100", gpus=1, working_set_tokens=10_000))
     assert not any(tier["pays"] for tier in answer.to_document()["kv_tiers"])
+
+
+def test_a_gpu_without_slices_is_not_shared_by_them():
+    wish = PlanWish(gpu="L4", gpus=1, sharing=SharingMode.MIG)
+    answer = plan(model_named("Qwen/Qwen3-0.6B"), wish)
+    assert answer.fits == "no"
+    assert [reason.rule for reason in answer.reasons] == ["mig"]
+    assert plan(model_named("Qwen/Qwen3-0.6B"), dataclasses.replace(wish, gpu="H100")).fits == "yes"
