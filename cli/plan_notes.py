@@ -62,6 +62,17 @@ def refuse_a_manifest(name: str) -> None:
         )
 
 
+def refuse_nothing(wished: Mapping[str, object]) -> None:
+    """An option whose value is empty, as a variable that is not set leaves it, is not one that was left out.
+
+    Raises:
+        UsageError: the option.
+    """
+    for name, value in wished.items():
+        if isinstance(value, str) and not value.strip():
+            raise UsageError(f"--{name.replace('_', '-')} is empty; give a value or leave it out")
+
+
 def in_known_capitals(wished: Mapping[str, object]) -> dict[str, object]:
     """The words of a wish as the planner spells them: ``h100`` is H100."""
     known: dict[str, Iterable[str]] = {

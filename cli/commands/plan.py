@@ -109,12 +109,13 @@ def _speed_wish(purchase: str, own: "tuple[Price, ...]") -> "SpeedWish":
 def _plan_model(name: str | None, wished: dict[str, object], speed: "SpeedWish", output: Format) -> None:
     from cli.model_at_hand import model_at_hand
     from cli.plan_card import show_plan
-    from cli.plan_notes import in_known_capitals, refuse_a_manifest, with_unused_gpus
+    from cli.plan_notes import in_known_capitals, refuse_a_manifest, refuse_nothing, with_unused_gpus
     from fleet.nearest import did_you_mean
     from fleet.planner import plan as answer_to
 
     if name is None:
         raise UsageError("give --model a config.json or an id of the catalogue, or --fleet an environment's folder")
+    refuse_nothing({"model": name, **wished})
     refuse_a_manifest(name)
     wished |= in_known_capitals(wished)
     engine = str(wished["engine"])

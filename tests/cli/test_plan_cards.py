@@ -73,9 +73,9 @@ def test_the_constants_have_a_short_name_here_and_their_whole_source_in_the_json
 
 
 def test_a_missing_key_is_said_once_and_nobody_says_that_all_were_there(tmp_path: Path):
-    config = {"architectures": ["FooForCausalLM"], "hidden_size": 64, "num_attention_heads": 4, "vocab_size": 1000}
+    config = {"architectures": ["FooForCausalLM"], "model_type": "foo", "hidden_size": 64, "num_attention_heads": 4}
     path = tmp_path / "config.json"
-    path.write_text(json.dumps(config | {"num_hidden_layers": 2}))
+    path.write_text(json.dumps(config | {"num_hidden_layers": 2, "vocab_size": 1000}))
     text = shown("--model", str(path), "--gpu", "L4")
     assert text.count("does not state intermediate_size") == 1
     assert "these keys are missing: intermediate_size" in text

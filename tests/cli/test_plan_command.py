@@ -269,3 +269,15 @@ def test_a_manifest_is_not_a_model(tmp_path: Path) -> None:
     path = tmp_path / "chat.yaml"
     path.write_text("kind: InferenceDeployment\n")
     assert "give --model the id under spec.model" in str(run("plan", "--model", str(path)).exception)
+
+
+@pytest.mark.parametrize("option", ["--model", "--gpu", "--instance", "--engine-version", "--mig-profile"])
+def test_an_option_that_is_empty_is_not_one_that_was_left_out(option):
+    result = run("plan", *(() if option == "--model" else ("--model", "Qwen/Qwen3-8B")), option, "")
+    assert result.exception.code == 2
+    assert f"{option} is empty" in str(result.exception)
+
+
+@pytest.mark.parametrize("option", ["--input-tokens", "--output-tokens", "--concurrency", "--max-num-seqs", "--tp"])
+def test_numbers_beyond_every_machine_get_an_answer_all_the_same(option: str) -> None:
+    assert answer("--model", "Qwen/Qwen3-8B", "--gpu", "H100", option, str(10**15))["fits"] in {"yes", "no"}
