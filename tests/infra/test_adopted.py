@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.adopted import main
@@ -43,6 +43,7 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
+@settings(max_examples=25)
 @given(before=st.lists(st.tuples(NAMES, IDENTITIES)), after=st.dictionaries(NAMES, IDENTITIES))
 def test_what_was_written_reads_back_as_what_runs_and_is_written_once(tmp_path_factory, before, after):
     path = tmp_path_factory.mktemp("adopted") / "adopted.yaml"

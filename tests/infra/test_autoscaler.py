@@ -5,13 +5,14 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pulumi_aws import eks
 
 from fleet import hardware
 from fleet.cloud.identity import document_findings, statements_of
-from fleet.cloud.labels import gpu_resource
+from fleet.cloud.labels import POOL_LABEL, gpu_resource
 from fleet.cloud.node_groups import LUSTRE_TAINT_KEY, label_findings
 from fleet.sharing import SharingWay, ways_of
-from infra.autoscaler import NAME, autoscaler_document
+from infra.autoscaler import NAME, Autoscaler, AutoscalerArgs, ScaledGroup, autoscaler_document
 from infra.autoscaling import (
     ACCELERATOR_LABEL,
     RESOURCE_TAG,
@@ -22,7 +23,8 @@ from infra.autoscaling import (
     stays_empty,
 )
 from tests.infra.built import built
-from tests.infra.stacks import DEV, H100, H100_BLOCK, L4, L4_SHARED, LUSTRE, MIG, STAGING, ZONES, pool, stack
+from tests.infra.recording import record
+from tests.infra.stacks import DEV, H100, H100_BLOCK, L4, L4_SHARED, LUSTRE, MIG, ZONES, pool, stack
 
 INSTANCES = st.sampled_from(sorted(hardware.instance_types()))
 DRA = pool(name="claims", instance_type="g6.xlarge", allocation="dra")
@@ -80,26 +82,40 @@ def test_a_scaled_group_has_no_minimum_that_eks_could_refuse_and_keeps_its_numbe
 
 
 def test_a_minimum_that_is_raised_changes_the_autoscaler_and_no_node_group():
-    raised = STAGING.pools[1].model_copy(update={"min_nodes": 3})
-    before = {item.urn: item.inputs for item in built(STAGING).resources}
-    after = built(STAGING.model_copy(update={"pools": (STAGING.pools[0], raised)}))
-    changed = [item for item in after.resources if item.inputs != before[item.urn]]
-    by_kind = {item.type.rsplit(":", 1)[-1]: item for item in changed}
+    before = built(MIG)
+    raised = MIG.pools[1].model_copy(update={"min_nodes": 3})
+    after = built(MIG.model_copy(update={"pools": (MIG.pools[0], raised)}))
+    changed = [item for item in after.resources if item.inputs != before.by_urn(item.urn).inputs]
+    by_kind = {item.type.rsplit(":", 1)[-1]: item.inputs for item in changed}
     assert set(by_kind) == {"Release", "NodeGroup"}
-    was, now = before[by_kind["NodeGroup"].urn], by_kind["NodeGroup"].inputs
-    assert {key for key in now if now[key] != was[key]} == {"scalingConfig"}
-    assert {key for key in now["scalingConfig"] if now["scalingConfig"][key] != was["scalingConfig"][key]} == {
-        "desiredSize"  # which is ignored
-    }
+    assert by_kind["NodeGroup"]["scalingConfig"] == {"minSize": 0, "desiredSize": 3, "maxSize": 6}  # desired: ignored
+    assert (3, 6) in limits(after).values()
+
+
+def chart_of(kubernetes):
+    """The chart alone, of one small group."""
+
+    def program():
+        group = eks.NodeGroup(
+            "nodes",
+            cluster_name="x",
+            node_role_arn="arn:role",
+            node_group_name="x",
+            subnet_ids=["subnet-a"],
+            scaling_config=eks.NodeGroupScalingConfigArgs(min_size=0, desired_size=0, max_size=1),
+        )
+        groups = [ScaledGroup(group, 0, 1)]
+        Autoscaler("x", AutoscalerArgs("x", kubernetes, EVERYTHING.region, groups, EVERYTHING.versions))
+
+    return the_release(record(program)).inputs["values"]
 
 
 def test_the_chart_knows_the_region_the_image_and_what_new_nodes_begin_with():
-    values = the_release(built(EVERYTHING)).inputs["values"]
+    values = chart_of("1.34")
     assert values["awsRegion"] == EVERYTHING.region
     assert values["image"] == {"tag": "v1.34.0"}
     assert values["extraArgs"] == {"enforce-node-group-min-size": True, "startup-taint": LUSTRE_TAINT_KEY}
-    later = EVERYTHING.model_copy(update={"cluster": EVERYTHING.cluster.model_copy(update={"kubernetes": "1.39"})})
-    assert "image" not in the_release(built(later)).inputs["values"]  # the chart's own
+    assert "image" not in chart_of("1.39")  # the chart's own
 
 
 def test_the_pod_has_the_role_before_it_starts():
@@ -154,11 +170,11 @@ def test_a_node_that_is_not_there_has_what_pods_ask_for_on_every_instance(name, 
         assert not list(label_findings(scaled_labels(found)))
 
 
-@pytest.mark.parametrize("config", [STAGING, MIG])
+@pytest.mark.parametrize("config", [EVERYTHING, MIG])
 def test_groups_carry_their_template_as_tags(config):
     recording = built(config)
     for found in config.pools:
-        for group in (item for item in recording.of("NodeGroup") if f"-{found.name}-" in item.name):
+        for group in (item for item in recording.of("NodeGroup") if item.inputs["labels"][POOL_LABEL] == found.name):
             is_known = scaling_group(group) in limits(recording)
             assert group.inputs.get("tags") == (dict(node_template(found)) if is_known else None)
             assert (group.inputs["labels"] == scaled_labels(found)) or not is_known
@@ -169,10 +185,9 @@ def test_it_is_not_installed_where_nobody_asks_for_it_or_nothing_has_room():
     system = DEV.system_nodes.model_copy(update={"max_nodes": DEV.system_nodes.min_nodes})
     full = DEV.model_copy(update={"autoscaler": "cluster-autoscaler", "pools": (FIXED,), "system_nodes": system})
     assert not is_system_scaled(full)
-    assert NAME not in {item.inputs["name"] for item in built(full).of("Release")}
+    assert not is_scaled(FIXED, full)
 
 
 def test_a_preview_registers_the_same():
-    assert [item.urn for item in built(EVERYTHING, preview=True).resources] == [
-        item.urn for item in built(EVERYTHING).resources
-    ]
+    preview, up = (built(MIG, preview=is_preview).resources for is_preview in (True, False))
+    assert [item.urn for item in preview] == [item.urn for item in up]

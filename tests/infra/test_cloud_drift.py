@@ -18,7 +18,7 @@ from infra.cloud_drift import launch_template_drift, lustre_drift
 from tests.infra.moto_gaps import FILE_SYSTEM, REGION, answering, association, file_system_answer
 
 NUMBERS = count()
-LAYOUTS = st.sampled_from(["p5.48xlarge", "p6-b300.48xlarge", "g6.8xlarge", "g6.xlarge"])
+LAYOUTS = st.sampled_from(["p4d.24xlarge", "p6-b200.48xlarge", "g6.8xlarge", "g6.xlarge"])
 
 
 @pytest.fixture(scope="module")

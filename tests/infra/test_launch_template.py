@@ -1,8 +1,7 @@
 """Launch templates of every instance, judged by the rules that the pack asks."""
 
 import pulumi
-from hypothesis import given, settings
-from hypothesis import strategies as st
+import pytest
 
 from fleet import hardware
 from fleet.cloud.interfaces import Interface, interface_findings
@@ -13,7 +12,6 @@ from infra.user_data import PULL_MIB_PER_SECOND
 from tests.infra.recording import record
 from tests.infra.stacks import H100_BLOCK, RESERVATION, pool
 
-INSTANCES = st.sampled_from(sorted(hardware.instance_types()))
 TAGS = {"owner": "platform"}
 
 
@@ -46,17 +44,27 @@ def interfaces(inputs):
     ]
 
 
-@settings(max_examples=25)
-@given(name=INSTANCES)
-def test_the_interfaces_of_every_instance_break_no_rule(name):
-    shape = hardware.instance(name)
-    inputs = inputs_of(pool(name="x", instance_type=name, efa=True))
-    found = interfaces(inputs)
-    assert not list(interface_findings(shape, [item.interface for item in found], wants_efa=True))
-    assert not list(cluster_group_findings("sg-cluster", template_groups=(), interfaces=found))
-    assert not list(efa_group_findings({"sg-efa"}, found))
-    assert "vpcSecurityGroupIds" not in inputs
-    assert inputs["instanceType"] == name
+@pytest.fixture(scope="module")
+def of_every_instance():
+    """Instance type -> the template of a pool of it with EFA, all of one program."""
+
+    def program():
+        for name in hardware.instance_types():
+            args = TemplateArgs(pool(name="x", instance_type=name, efa=True), "sg-cluster", "sg-efa", None, TAGS)
+            launch_template(name, args, pulumi.ResourceOptions())
+
+    return {item.name: item.inputs for item in record(program).of("LaunchTemplate")}
+
+
+def test_the_interfaces_of_every_instance_break_no_rule(of_every_instance):
+    assert of_every_instance.keys() == set(hardware.instance_types())
+    for name, inputs in of_every_instance.items():
+        found = interfaces(inputs)
+        assert not list(interface_findings(hardware.instance(name), [x.interface for x in found], wants_efa=True))
+        assert not list(cluster_group_findings("sg-cluster", template_groups=(), interfaces=found))
+        assert not list(efa_group_findings({"sg-efa"}, found))
+        assert "vpcSecurityGroupIds" not in inputs
+        assert inputs["instanceType"] == name
 
 
 def test_p5_has_33_interfaces_and_b300_17():

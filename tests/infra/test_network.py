@@ -1,6 +1,7 @@
 """The network that the program makes."""
 
 import json
+from functools import cache
 from ipaddress import IPv4Network
 
 import pytest
@@ -15,6 +16,7 @@ from tests.infra.stacks import DEV, PROD, REGION, ZONES
 KEY = "arn:aws:kms:eu-central-1:111122223333:key/invented"
 
 
+@cache
 def network(config=PROD.network, *, protect=True):
     return record(lambda: Network("net", NetworkArgs(config, REGION, KEY, protect)))
 

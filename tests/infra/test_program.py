@@ -17,7 +17,7 @@ from sources.environment import Environment
 from tests.infra import manifest_folders
 from tests.infra.built import built, the_program
 from tests.infra.recording import record
-from tests.infra.stacks import DEV, PROD, STAGING, VARIANTS, config_of, stack
+from tests.infra.stacks import DEV, MIG, VARIANTS, config_of, stack
 
 PROTECTED = frozenset({"Vpc", "Key", "Bucket", "LustreFileSystem", "Cluster", "Namespace"})
 """Types whose loss hurts; with a namespace go all engines in it."""
@@ -119,8 +119,8 @@ def test_a_preview_registers_the_same_resources(name):
 
 
 def test_a_pool_more_changes_no_resource_of_the_others():
-    fewer = {item.urn: item for item in built(PROD.model_copy(update={"pools": PROD.pools[:1]})).resources}
-    more = {item.urn: item for item in built(VARIANTS["prod"]).resources}
+    fewer = {item.urn: item for item in built(DEV.model_copy(update={"pools": DEV.pools[:1]})).resources}
+    more = {item.urn: item for item in built(DEV).resources}
     assert fewer.keys() < more.keys()
     changed = {urn for urn, item in fewer.items() if item.inputs != more[urn].inputs}
     assert {kind(fewer[urn]) for urn in changed} <= {"Release"}  # a chart knows the pools that it serves
@@ -137,10 +137,10 @@ def test_a_registry_with_a_secret_gets_a_cache_and_nothing_else_changes():
 
 
 def test_a_new_image_changes_its_node_group_alone():
-    first = STAGING.pools[0]
+    first = MIG.pools[0]
     image = first.image.model_copy(update={"release": "1.34.9-20300201"})  # invented
-    bumped = STAGING.model_copy(update={"pools": (first.model_copy(update={"image": image}), *STAGING.pools[1:])})
-    before = {item.urn: item.inputs for item in built(VARIANTS["staging"]).resources}
+    bumped = MIG.model_copy(update={"pools": (first.model_copy(update={"image": image}), *MIG.pools[1:])})
+    before = {item.urn: item.inputs for item in built(MIG).resources}
     after = {item.urn: item.inputs for item in built(bumped).resources}
     assert before.keys() == after.keys()
     (changed,) = [urn for urn in before if before[urn] != after[urn]]
