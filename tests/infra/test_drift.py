@@ -1,6 +1,7 @@
 """The drift command: node groups and templates on moto, the file system by a double, against the stack's file."""
 
 import json
+from functools import cache
 from itertools import count
 from pathlib import Path
 
@@ -25,7 +26,9 @@ ROLE = "arn:aws:iam::111122223333:role/nodes"
 
 @pytest.fixture(scope="module")
 def aws():
-    with mock_aws():
+    """moto, which reads the cloud's partitions anew for every role's ARN unless they are kept."""
+    with mock_aws(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr("moto.eks.utils.Session", cache(boto3.Session))
         yield boto3.client("ec2", region_name=REGION), boto3.client("eks", region_name=REGION)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from botocore.exceptions import ClientError
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from infra.cloud_client import CloudClosed
@@ -136,6 +136,7 @@ config:
 """
 
 
+@settings(max_examples=25)
 @given(version=st.from_regex(r"v?[0-9]{1,3}\.[0-9]{1,3}\.[0-9]{1,3}(-eksbuild\.[0-9]{1,2})?", fullmatch=True))
 def test_a_value_is_put_in_its_place_and_every_comment_stays(version):
     values = [
