@@ -40,7 +40,8 @@ VERSIONS = """
 ## Known versions
 EKS publishes add-ons per Kubernetes version and region, so theirs are yours to fill in under `versions.addons`. Charts
 have a version of their own, read on {day}; `versions.charts` counts before it. KEDA and Kueue are always installed;
-device plugins, the GPU operator and the DRA driver where a pool needs them.
+device plugins, the GPU operator and the DRA driver where a pool needs them, Cluster Autoscaler where `autoscaler` asks
+for it and a pool has room to grow.
 """
 OPEN = "yours to fill in"
 
