@@ -6,7 +6,7 @@ known: what the class would take is a size of one model among many. Of a section
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -49,6 +49,11 @@ def demanded(model_type: str | None) -> Mapping[str, str]:
 def spelled(model_type: str | None) -> Mapping[str, str]:
     """The keys by which a class of configurations states figures, where they are not the usual names."""
     return _all()["spelled"].get(model_type or "", {})  # type: ignore[return-value]
+
+
+def never_null(model_type: str | None) -> Collection[str]:
+    """Figures that a class takes no null for, so that a null states nothing."""
+    return _all()["never_null"].get(model_type or "", ())
 
 
 def is_encoder_decoder(model_type: str | None) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from fleet.model import CrossAttention, FullAttention, Layer, Missing, Model
 from fleet.model_reading.blocks import ffn, linear, norms, vector
-from fleet.model_reading.class_defaults import demanded
+from fleet.model_reading.class_defaults import demanded, never_null
 from fleet.model_reading.keys import Keys, Lacking
 from fleet.model_reading.text_section import architecture_of
 from fleet.tensors import Part, Split, Tensor
@@ -17,7 +17,8 @@ def encoder_decoder(keys: Keys, source: str) -> Model:
     missing: list[Missing] = []
     layers: tuple[Layer, ...] = ()
     tensors: tuple[Tensor, ...] = ()
-    inside = Keys(keys.values, keys.source, keys.path, demanded=demanded(keys.text("model_type")))
+    kind = keys.text("model_type")
+    inside = Keys(keys.values, keys.source, keys.path, demanded=demanded(kind), never_null=never_null(kind))
     try:
         layers = tuple(_decoder_layer(inside, number) for number in range(_depth(inside, "decoder_layers")))
         tensors = tuple(_outside(inside))

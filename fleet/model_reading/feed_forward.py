@@ -38,7 +38,7 @@ def mixture_of(text: Text) -> Mixture | None:
             raise Lacking(keys.named("num_experts"))
         return None
     inner = keys.size_at("moe_intermediate_size", 0)
-    if not inner and text.family.experts_take_ffn_size:
+    if not inner and text.family.experts_take_ffn_size and "moe_intermediate_size" not in keys.demanded:
         inner = keys.size_at("intermediate_size", 0)
     if not inner:
         raise Lacking(keys.named("moe_intermediate_size"))

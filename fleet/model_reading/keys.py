@@ -1,6 +1,6 @@
 """Typed access to the keys of a configuration: a value is right, absent, or an error that names it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NoReturn
 
 from fleet.model_config import ConfigError
@@ -32,6 +32,7 @@ class Keys:
         defaults: Mapping[str, object] | None = None,
         demanded: Mapping[str, str] | None = None,
         spelled: Mapping[str, str] | None = None,
+        never_null: Collection[str] = (),
     ) -> None:
         self.values = values
         self.source = source
@@ -41,6 +42,8 @@ class Keys:
         """Figures without which the architecture is another one, under the architecture's own spelling."""
         self.spelled = spelled or {}
         """How the architecture spells a figure, where that is not the usual name."""
+        self.never_null = never_null
+        """Figures for which null is no value either."""
 
     def named(self, name: str) -> str:
         """The key by which the architecture's configurations state a figure, with the section that it stands in."""
@@ -56,8 +59,12 @@ class Keys:
             if value is not None:
                 return spelled, value
         if name in self.values:
+            if name in self.never_null:
+                raise Lacking(self.named(name))
             return name, None
         default = self.defaults.get(name)
+        if name in self.never_null and not self.values.keys().isdisjoint(ALIASES.get(name, ())):
+            raise Lacking(self.named(name))
         if default is None and name in self.demanded:
             self.demand(name)
         return name, default
@@ -69,7 +76,7 @@ class Keys:
 
     def with_values(self, values: Mapping[str, object]) -> "Keys":
         """The same section with other values."""
-        return Keys(values, self.source, self.path, self.defaults, self.demanded, self.spelled)
+        return Keys(values, self.source, self.path, self.defaults, self.demanded, self.spelled, self.never_null)
 
     def has(self, *names: str) -> bool:
         """Whether one of the keys is stated."""

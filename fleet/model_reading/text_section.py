@@ -2,7 +2,7 @@
 
 import re
 
-from fleet.model_reading.class_defaults import class_defaults, demanded, spelled
+from fleet.model_reading.class_defaults import class_defaults, demanded, never_null, spelled
 from fleet.model_reading.families import Family
 from fleet.model_reading.family_table import FAMILIES
 from fleet.model_reading.generic import generic_family
@@ -59,7 +59,9 @@ def with_defaults(keys: Keys, outer: Keys, family: Family) -> Keys:
         values = {**(section.values if section else {}), **values}
     kind, depth = keys.text("model_type") or outer.text("model_type"), values.get("num_hidden_layers")
     inside = class_defaults(kind, "text", layers=depth) if keys is not outer else {}
-    return Keys(values, keys.source, keys.path, {**inside, **family.defaults}, demanded(kind), spelled(kind))
+    return Keys(
+        values, keys.source, keys.path, {**inside, **family.defaults}, demanded(kind), spelled(kind), never_null(kind)
+    )
 
 
 def architecture_of(outer: Keys, keys: Keys) -> str:

@@ -59,7 +59,19 @@ def test_kv_heads_are_as_many_as_the_others_where_the_class_says_so(kind):
     assert kv_bytes_per_token(read_model({**GQA, "model_type": kind}, id="x"), "bf16") == 4 * 8 * 2 * 64 * 2
 
 
-@pytest.mark.parametrize("kind", ["mixtral", "qwen3", "llama"])
+@pytest.mark.parametrize("kind", ["mixtral", "minimax_m2", "glm4_moe"])
+def test_a_null_where_the_class_takes_none_states_nothing(kind):
+    config = {**GQA, **MIXTURE, "model_type": kind, "num_key_value_heads": None}
+    if kind == "glm4_moe":
+        config |= {"n_shared_experts": 1, "first_k_dense_replace": 1, "num_nextn_predict_layers": 0}
+    lacking = kv_bytes_per_token(read_model(config, id="x"), "bf16")
+    assert isinstance(lacking, Missing)
+    assert lacking.key == "num_key_value_heads"
+    experts = {**config, "num_key_value_heads": 2, "num_local_experts": None}
+    assert isinstance(weights_bytes_total(read_model(experts, id="x")), Missing)
+
+
+@pytest.mark.parametrize("kind", ["olmo2", "qwen3", "llama"])
 def test_kv_heads_that_are_null_are_as_many_as_the_others(kind):
     config = {**GQA, **MIXTURE, "model_type": kind, "num_key_value_heads": None}
     assert kv_bytes_per_token(read_model(config, id="x"), "bf16") == 4 * 8 * 2 * 64 * 2
