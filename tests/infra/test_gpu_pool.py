@@ -24,7 +24,18 @@ COUNTS = st.integers(min_value=0, max_value=9)
 SUBNETS = {zone: f"subnet-{zone}" for zone in ZONES}
 
 
+RECORDED = {}
+
+
 def recorded(found, *, has_lustre=False, preview=False, zones=ZONES):
+    """What a pool registers; the same pool is registered once."""
+    key = found.model_dump_json(), has_lustre, preview, zones
+    if key not in RECORDED:
+        RECORDED[key] = newly_recorded(found, has_lustre, preview, zones)
+    return RECORDED[key]
+
+
+def newly_recorded(found, has_lustre, preview, zones):
     def program():
         role = NodeRole("prod-nodes")
         args = GpuPoolArgs(

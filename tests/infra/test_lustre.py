@@ -27,6 +27,7 @@ def weights(**changes) -> LustreWeights:
 
 
 @cache
+@cache
 def recorded(*, protect=True, preview=False, **changes) -> Recording:
     def program():
         args = LustreArgs(
