@@ -4,7 +4,7 @@ import pytest
 
 from tests.pulumi.conftest import Starter
 
-pytestmark = pytest.mark.pulumi
+pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(900)]
 
 PROGRAM = """\
 import pulumi
