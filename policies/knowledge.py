@@ -4,6 +4,7 @@ Manifests alone ask for facts and catalogue, so they are read when the first one
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -18,6 +19,7 @@ from fleet.engine import EngineCatalogue
 from fleet.facts import Facts
 from fleet.node_pools import NodePool
 from fleet.policy import PlatformPolicy
+from fleet.spec import NAME_PATTERN
 from sources import environment as environment_files
 from sources import facts as facts_files
 from sources import policy_file
@@ -98,43 +100,66 @@ def ground_of(environ: Mapping[str, str], *, root: Path, policy: Path, today: Ca
         NoEnvironment: the stack's environment is none that the policy names.
     """
     book = policy_file.read(policy)
-    stack = stack_facts(environ, tuple(book.environments))
+    stack = stack_facts(environ)
+    unknown = policy_file.unknown_environment(book, stack.environment)
+    if unknown is not None:
+        raise NoEnvironment(f"{unknown}; {policy_file.how_to_add(stack.environment)}, or correct environment")
     data = tuple(root / folder for folder in stack.data)
     files = Files(stack.environment, policy, root / "environments", data, today)
     return Ground(stack.environment, book.platform_for(stack.environment), stack, files)
 
 
-def stack_facts(environ: Mapping[str, str], known: Sequence[str]) -> StackFacts:
+def stack_facts(environ: Mapping[str, str]) -> StackFacts:
     """What the engine tells the pack about the stack.
 
+    What is no value of its kind is passed over: the program refuses such a stack, with key and remedy.
+
     Raises:
-        NoEnvironment: the stack's environment is none of the known ones.
+        NoEnvironment: neither the configuration nor the stack's own name has the name of an environment.
     """
-    config = _object(environ.get("PULUMI_CONFIG"))
-    stack = _object(config.get("enginehouse:stack"))
-    name = str(stack.get("environment") or PurePosixPath(environ.get("PULUMI_STACK", "")).name)
-    if name not in known:
-        raise NoEnvironment(f"the stack's environment is '{name}'; the policy has {', '.join(known)}")
-    pools = [pool for pool in stack.get("pools", ()) if isinstance(pool, Mapping)]
-    data = json.loads(config.get("enginehouse:data") or "[]")
-    weights = stack.get("weights") or {}
+    config = _mapping(_parsed(environ.get("PULUMI_CONFIG")))
+    stack = _mapping(_parsed(config.get("enginehouse:stack")))
+    pools = [pool for pool in _list(stack.get("pools")) if isinstance(pool, Mapping)]
+    weights = _mapping(stack.get("weights"))
     return StackFacts(
-        environment=name,
+        environment=_environment(stack, environ.get("PULUMI_STACK", "")),
         pools=tuple(found for pool in pools if (found := _pool(pool)) is not None),
-        reservation_zones={pool["reservation_id"]: zone for pool in pools if (zone := _reserved_zone(pool))},
-        drivers={pool["name"]: pool["image"]["driver"] for pool in pools if (pool.get("image") or {}).get("driver")},
+        reservation_zones=dict(filter(None, map(_reserved_zone, pools))),
+        drivers=dict(filter(None, map(_driver, pools))),
         is_node_local=weights.get("kind") == "node-local",
-        copy_image=weights.get("copy_image"),
-        data=tuple(str(folder) for folder in data),
+        copy_image=_text(weights.get("copy_image")),
+        data=tuple(filter(None, map(_text, _list(_parsed(config.get("enginehouse:data")))))),
     )
 
 
-def _object(text: str | None) -> dict[str, Any]:
+def _environment(stack: Mapping[str, Any], stack_name: str) -> str:
+    stated = stack.get("environment")
+    name = PurePosixPath(stack_name).name if stated is None or stated == "" else stated
+    if not isinstance(name, str) or re.fullmatch(NAME_PATTERN, name) is None:
+        shown = repr(name)[:60] if isinstance(name, str) else f"a {type(name).__name__}"
+        remedy = "give environment in enginehouse:stack the name of one that policies/policy.yaml has"
+        raise NoEnvironment(f"the stack's environment is {shown}, which is no name; {remedy}")
+    return name
+
+
+def _parsed(text: object) -> object:
+    """What JSON text holds; ``None`` = nothing, or no JSON."""
     try:
-        found = json.loads(text or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
+        return json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
 
 
 def _pool(stated: Mapping[str, Any]) -> NodePool | None:
@@ -145,6 +170,14 @@ def _pool(stated: Mapping[str, Any]) -> NodePool | None:
         return None
 
 
-def _reserved_zone(pool: Mapping[str, Any]) -> str | None:
-    named = pool.get("zones") or [zone for zone in (pool.get("zone"),) if zone]
-    return str(named[0]) if pool.get("reservation_id") and len(named) == 1 else None
+def _reserved_zone(pool: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Reservation and zone, where the pool has both and one of each."""
+    reservation, zone = _text(pool.get("reservation_id")), _text(pool.get("zone"))
+    zones = [text for text in map(_text, _list(pool.get("zones"))) if text] or ([zone] if zone else [])
+    return (reservation, zones[0]) if reservation and len(zones) == 1 else None
+
+
+def _driver(pool: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Pool and the driver of its nodes, where it has a name and says one."""
+    name, driver = _text(pool.get("name")), _text(_mapping(pool.get("image")).get("driver"))
+    return (name, driver) if name and driver else None

@@ -10,6 +10,8 @@ from sources.yaml_file import mapping_of, read_text, validated
 
 WORKING_TREE_FILE = Path("policies", "policy.yaml")
 BUNDLED = "bundled policy"
+LONGEST_SHOWN = 60
+"""Letters of a name that a message repeats."""
 
 
 def locate(path: Path | None = None, *, working_tree: Path = Path()) -> Path | None:
@@ -39,8 +41,11 @@ def parse(text: str, *, source: str) -> PolicyBook:
         base = book.default.model_dump()
         validated(Policy, base | changes, source=source, pointer=f"/environments/{name}")
     for name, changes in book.platform.environments.items():
-        validated(PlatformPolicy, changes, source=source, pointer=f"/platform/environments/{name}")
-        _check_name(book, name)
+        pointer = f"/platform/environments/{name}"
+        validated(PlatformPolicy, changes, source=source, pointer=pointer)
+        unknown = unknown_environment(book, name)
+        if unknown is not None:
+            raise SourceError(f"{source}: {pointer}: {unknown}; {how_to_add(name)}, or correct the name here")
     return book
 
 
@@ -59,8 +64,25 @@ def platform_for(book: PolicyBook, environment: str) -> PlatformPolicy:
     return book.platform_for(environment)
 
 
+def unknown_environment(book: PolicyBook, environment: str) -> str | None:
+    """Why the policy says nothing of an environment; ``None`` = it names it, or holds for every one."""
+    if not book.environments or environment in book.environments:
+        return None
+    hint = did_you_mean(environment, book.environments).removeprefix("; ")
+    shown = f"{environment[:LONGEST_SHOWN]}{'…' if len(environment) > LONGEST_SHOWN else ''}"
+    known = f"it has: {', '.join(book.environments)}{f' - {hint}' if hint else ''}"
+    return f"the policy has no environment '{shown}' ({known})"
+
+
+def how_to_add(environment: str) -> str:
+    """What makes an environment known: one line, and a second place where its cluster differs from the default."""
+    return (
+        f"add '{environment}: {{}}' under environments of {WORKING_TREE_FILE}, and under its platform.environments "
+        "what this cluster may be where that differs from the default"
+    )
+
+
 def _check_name(book: PolicyBook, environment: str) -> None:
-    if book.environments and environment not in book.environments:
-        known = ", ".join(book.environments)
-        hint = did_you_mean(environment, book.environments)
-        raise SourceError(f"the policy has no environment '{environment}' (it has: {known}){hint}")
+    unknown = unknown_environment(book, environment)
+    if unknown is not None:
+        raise SourceError(unknown)
