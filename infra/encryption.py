@@ -31,7 +31,6 @@ class EncryptionKey(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: EncryptionKeyArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("enginehouse:infra:EncryptionKey", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self, retain_on_delete=args.retain)
         self.key = kms.Key(
             f"{name}-key",
             description=args.description,
@@ -39,11 +38,21 @@ class EncryptionKey(pulumi.ComponentResource):
             deletion_window_in_days=DELETION_WINDOW_DAYS,
             opts=pulumi.ResourceOptions(parent=self, protect=args.protect, retain_on_delete=args.retain),
         )
-        kms.Alias(f"{name}-alias", name=f"alias/{name}", target_key_id=self.key.key_id, opts=child)
+        kms.Alias(  # goes with the stack, whatever stays: the next one needs the name
+            f"{name}-alias",
+            name=f"alias/{name}",
+            target_key_id=self.key.key_id,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
         text = pulumi.Output.all(arn=self.key.arn, statements=args.statements).apply(
             lambda found: key_policy(found["arn"], found["statements"])
         )
-        self.policy = kms.KeyPolicy(f"{name}-policy", key_id=self.key.key_id, policy=text, opts=child)
+        self.policy = kms.KeyPolicy(
+            f"{name}-policy",
+            key_id=self.key.key_id,
+            policy=text,
+            opts=pulumi.ResourceOptions(parent=self, retain_on_delete=args.retain),
+        )
         self.arn: pulumi.Output[str] = self.key.arn
         self.register_outputs({"arn": self.arn})
 

@@ -1,9 +1,9 @@
 """The program: reads the stack's configuration, refuses what can't work, and builds one environment's cluster."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pulumi
@@ -21,6 +21,7 @@ from infra.providers import aws_provider, kubeconfig_text, kubernetes_provider
 from infra.stack_checks import problems
 from infra.stack_config import StackConfig
 from infra.storage_layer import StorageLayer, storage_layer
+from infra.versions import support_warning
 
 ROOT = Path(__file__).resolve().parent.parent
 """The checkout, whose ``environments`` the program reads."""
@@ -50,11 +51,20 @@ def run() -> None:
         for problem in refused.problems:
             pulumi.log.error(problem.sentence)
         raise pulumi.RunError(f"the stack is refused: {refused.summary}; nothing was registered") from None
-    for pool in stays_empty(config):
-        pulumi.log.warn(f"the pool {pool} stays empty: {NOBODY_ADDS}")
+    for text in warnings_of(config, today):
+        pulumi.log.warn(text)
     platform = build(config, inputs)
     for name, value in outputs_of(config, platform, inputs.environment.prices).items():
         pulumi.export(name, value)
+
+
+def warnings_of(config: StackConfig, today: date) -> Iterator[str]:
+    """What is no reason to stop, and has to be known."""
+    for pool in stays_empty(config):
+        yield f"the pool {pool} stays empty: {NOBODY_ADDS}"
+    support = support_warning(config.cluster.kubernetes, today)
+    if support is not None:
+        yield f"cluster.kubernetes: {support}"
 
 
 def read_config() -> StackConfig:

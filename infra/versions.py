@@ -6,6 +6,7 @@ it in (``versions.addons``), and the program stops before it registers anything 
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import date
 
 from infra.stack_config import StackConfig, Versions
 
@@ -95,11 +96,24 @@ CHARTS: Mapping[str, Chart] = {
 """Newest versions in the sources that were read; `Versions.charts` of the stack's configuration comes before them."""
 
 
-AUTOSCALER_IMAGES: Mapping[str, str] = {"1.33": "v1.33.1", "1.34": "v1.34.0"}
-"""Kubernetes version -> the image of Cluster Autoscaler that was made for it (kops, clusterautoscaler.go, #17640).
+AUTOSCALER_IMAGES: Mapping[str, str] = {"1.33": "v1.33.5", "1.34": "v1.34.4", "1.35": "v1.35.1", "1.36": "v1.36.0"}
+"""Kubernetes version -> the image of Cluster Autoscaler that was made for it (kops, clusterautoscaler.go, 2026).
 
 The project tests no other pairs; on a version that is missing here the chart's own image runs.
 """
+STANDARD_SUPPORT_ENDS: Mapping[str, date] = {
+    "1.33": date(2026, 7, 29),
+    "1.34": date(2026, 12, 2),
+    "1.35": date(2027, 3, 27),
+    "1.36": date(2027, 8, 2),
+}
+"""Kubernetes version -> the day on which EKS's standard support ends.
+
+Source: EKS user guide, Kubernetes release calendar, up to 1.35; 1.36 as `aws eks describe-cluster-versions` answered in
+2026-09, told by public repositories. Read on 2026-11-30. A version that is missing here is unknown.
+"""
+SUPPORT_NOTICE_DAYS = 60
+"""So long before the end EKS tells it at the latest, and so does a preview."""
 
 
 def add_ons_of(config: StackConfig) -> tuple[str, ...]:
@@ -122,3 +136,16 @@ def chart(name: str, versions: Versions) -> Chart:
 def numbers(version: str) -> tuple[int, ...]:
     """A version as numbers, without what stands behind them: ``v1.18.5-eksbuild.1`` -> ``(1, 18, 5)``."""
     return tuple(int(part) for part in version.removeprefix("v").partition("-")[0].split(".") if part.isdecimal())
+
+
+def support_warning(kubernetes: str, today: date) -> str | None:
+    """What a person has to know about the support of the stack's Kubernetes version; ``None`` = nothing."""
+    ask = "aws eks describe-cluster-versions tells what EKS supports"
+    end = STANDARD_SUPPORT_ENDS.get(kubernetes)
+    if end is None:
+        return f"how long EKS supports Kubernetes {kubernetes} is not known here; {ask}"
+    if (end - today).days > SUPPORT_NOTICE_DAYS:
+        return None
+    ends = "ended" if end <= today else "ends"
+    then = "EKS then upgrades the cluster by itself, nodes and add-ons stay behind"
+    return f"EKS's standard support of Kubernetes {kubernetes} {ends} on {end}: {then}; take a newer one. {ask}"

@@ -17,7 +17,7 @@ WORDS = FieldWords(
         "a region": stack_config.Region,
         "a zone": stack_config.Zone,
         "a mail address": stack_config.Email,
-        "a version such as `1.34`": stack_config.Minor,
+        "a version such as `1.36`": stack_config.Minor,
     },
     nothing="nothing",
 )

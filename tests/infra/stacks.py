@@ -12,12 +12,12 @@ REGION = "eu-central-1"
 ZONE = f"{REGION}a"
 ZONES = (ZONE, f"{REGION}b", f"{REGION}c")
 ADMIN = "arn:aws:iam::111122223333:role/platform"  # the account of the cloud's own examples
-RELEASE = "1.34.0-20300101"  # invented
+RELEASE = "1.36.0-20300101"  # invented
 IMAGE = {"release": RELEASE, "driver": "580.0.0"}  # invented
 RESERVATION = "cr-0123456789abcdef0"  # invented
 ADD_ON_VERSIONS = {  # invented
     "vpc-cni": "v1.99.0-eksbuild.1",
-    "kube-proxy": "v1.34.0-eksbuild.99",
+    "kube-proxy": "v1.36.0-eksbuild.99",
     "coredns": "v1.99.0-eksbuild.1",
     "eks-pod-identity-agent": "v1.99.0-eksbuild.1",
     "aws-fsx-csi-driver": "v1.99.0-eksbuild.1",
@@ -67,7 +67,7 @@ def stack(environment: str = "prod", **fields: object) -> StackConfig:
         "account": "111122223333",  # the account of the cloud's own examples
         "owner": "platform",
         "network": {"zones": ZONES},
-        "cluster": {"kubernetes": "1.34", "admins": [ADMIN]},
+        "cluster": {"kubernetes": "1.36", "admins": [ADMIN]},
         "system_nodes": {"release": RELEASE},
         "pools": [L4],
         "weights": NODE_LOCAL,

@@ -111,9 +111,9 @@ def chart_of(kubernetes):
 
 
 def test_the_chart_knows_the_region_the_image_and_what_new_nodes_begin_with():
-    values = chart_of("1.34")
+    values = chart_of("1.36")
     assert values["awsRegion"] == EVERYTHING.region
-    assert values["image"] == {"tag": "v1.34.0"}
+    assert values["image"] == {"tag": "v1.36.0"}
     assert values["extraArgs"] == {"enforce-node-group-min-size": True, "startup-taint": LUSTRE_TAINT_KEY}
     assert "image" not in chart_of("1.39")  # the chart's own
 

@@ -59,7 +59,7 @@ def test_a_private_endpoint_names_no_networks_and_a_public_one_its_own():
     assert (private["endpointPrivateAccess"], private["endpointPublicAccess"]) == (True, False)
     assert "publicAccessCidrs" not in private
     config = stack("prod", cluster={
-        "kubernetes": "1.34", "admins": [ADMIN], "endpoint": "public", "public_cidrs": ["203.0.113.0/24"]
+        "kubernetes": "1.36", "admins": [ADMIN], "endpoint": "public", "public_cidrs": ["203.0.113.0/24"]
     })  # fmt: skip
     args = ClusterArgs(config.cluster, "x", ["subnet-a"], KEY, protect=False)
     public = record(lambda: Cluster("eks", args)).one("Cluster", "eks-cluster").inputs["vpcConfig"]
@@ -116,12 +116,12 @@ def test_versions_come_from_the_stack_and_the_driver_of_lustre_only_with_lustre(
     assert chart("keda", STAGING.versions).version == "2.20.2"
     own = STAGING.versions.model_copy(update={"charts": {"keda": "2.21.0"}})
     assert chart("keda", own).version == "2.21.0"
-    assert numbers("v1.9.9-eksbuild.1") == (1, 9, 9) < numbers("1.34")
+    assert numbers("v1.9.9-eksbuild.1") == (1, 9, 9) < numbers("1.36")
 
 
 def system_nodes(**fields):
     config = SystemNodesConfig.model_validate({"release": RELEASE, **fields})
-    args = SystemNodesArgs(config, RELEASE, "enginehouse-prod", "1.34", ["subnet-a"], "arn:role", tags_of(PROD))
+    args = SystemNodesArgs(config, RELEASE, "enginehouse-prod", "1.36", ["subnet-a"], "arn:role", tags_of(PROD))
     return record(lambda: SystemNodes("system", args))
 
 

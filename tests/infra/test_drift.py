@@ -94,9 +94,9 @@ def test_interfaces_on_a_pool_without_efa_are_told(aws):
 
 
 def test_another_release_is_told(aws):
-    outputs, cloud = built(aws, L4, releases={"l4": "1.34.0-20290101"})  # invented
+    outputs, cloud = built(aws, L4, releases={"l4": "1.36.0-20290101"})  # invented
     assert list(drift(ONE_POOL, outputs, cloud)) == [
-        f"node group l4: the image release is 1.34.0-20290101, should be {L4.image.release}"
+        f"node group l4: the image release is 1.36.0-20290101, should be {L4.image.release}"
     ]
 
 
@@ -135,7 +135,7 @@ def files(tmp_path: Path, config, outputs: object) -> list[str]:
     return ["--stack-file", str(stack_file), "--outputs", str(outputs_file)]
 
 
-@pytest.mark.parametrize(("release", "code"), [(L4.image.release, 0), ("1.34.0-20290101", 1)])
+@pytest.mark.parametrize(("release", "code"), [(L4.image.release, 0), ("1.36.0-20290101", 1)])
 def test_the_command_exits_with_1_exactly_when_something_differs(aws, tmp_path, capsys, release, code):
     config = stack("staging", pools=[L4])
     outputs, cloud = built(aws, L4, releases={"l4": release})

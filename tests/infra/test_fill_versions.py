@@ -17,7 +17,7 @@ from tests.infra.stacks import H100_BLOCK, L4, LUSTRE, RESERVATION, ZONE, ZONES,
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted(ROOT.glob("Pulumi.*.yaml"))
-INVENTED = "1.34.0-20300101"
+INVENTED = "1.36.0-20300101"
 
 
 class Cloud:
@@ -29,7 +29,7 @@ class Cloud:
 
     def describe_addon_versions(self, **request):
         self._may("describe_addon_versions")
-        return add_on_page(request["addonName"], ("v9.9.9-eksbuild.1", ["1.34"], "1.34"))
+        return add_on_page(request["addonName"], ("v9.9.9-eksbuild.1", ["1.36"], "1.36"))
 
     def get_parameter(self, **request):
         self._may("get_parameter")
@@ -82,7 +82,7 @@ def test_what_aws_does_not_know_stays_open_with_the_reason():
     cloud = Cloud(refuses="get_parameter:ParameterNotFound")
     left = [fill for fill in fills(open_stack(), cloud.clients) if fill.value is None]
     assert [fill.key for fill in left] == ["system_nodes.release", "pools.l4.image.release"]
-    assert all("publishes no al2023 release for Kubernetes 1.34" in fill.reason for fill in left)
+    assert all("publishes no al2023 release for Kubernetes 1.36" in fill.reason for fill in left)
 
 
 def test_credentials_that_have_expired_end_everything_at_once():

@@ -41,7 +41,7 @@ def newly_recorded(found, has_lustre, preview, zones):
         args = GpuPoolArgs(
             pool=found,
             cluster_name="prod",
-            kubernetes="1.34",
+            kubernetes="1.36",
             vpc_id="vpc-1",
             subnet_ids={zone: SUBNETS[zone] for zone in zones},
             cluster_security_group_id="sg-cluster",
@@ -94,7 +94,7 @@ def test_a_plain_pool_is_one_group_over_all_zones():
     assert inputs["capacityType"] == "SPOT"
     assert inputs["amiType"] == "AL2023_x86_64_NVIDIA"
     assert inputs["releaseVersion"] == IMAGE["release"]
-    assert inputs["version"] == "1.34"
+    assert inputs["version"] == "1.36"
     assert inputs["subnetIds"] == list(SUBNETS.values())
     assert inputs["scalingConfig"] == {"minSize": 0, "desiredSize": 0, "maxSize": 6}
     assert inputs["updateConfig"] == {"maxUnavailable": 1, "updateStrategy": "MINIMAL"}
@@ -194,7 +194,7 @@ def test_nodes_keep_other_pods_away_and_wait_for_lustre_where_there_is_one(has_l
 
 @pytest.mark.parametrize("family", sorted(AMI_TYPES))
 def test_gpu_nodes_have_an_image_with_the_driver_and_a_pinned_release(family):
-    image = NodeImage(family=family, release="1.34.0-20300101")  # invented
+    image = NodeImage(family=family, release="1.36.0-20300101")  # invented
     (inputs,) = groups(recorded(pool(name="x", instance_type="g6f.large", image=image)))
     assert not list(node_images.ami_type_findings(inputs["amiType"]))
     assert not list(node_images.driver_findings(inputs["amiType"], gpus=hardware.instance("g6f.large").gpus))
@@ -202,7 +202,7 @@ def test_gpu_nodes_have_an_image_with_the_driver_and_a_pinned_release(family):
 
 
 def test_another_release_changes_the_group_and_nothing_else():
-    newer = L4.model_copy(update={"image": NodeImage(release="1.34.0-20300202")})  # invented
+    newer = L4.model_copy(update={"image": NodeImage(release="1.36.0-20300202")})  # invented
     before, after = recorded(L4), recorded(newer)
     assert {item.urn for item in before.resources} == {item.urn for item in after.resources}
     changed = [item.name for item in after.resources if item != before.by_urn(item.urn)]

@@ -3,6 +3,7 @@
 import ast
 import json
 from collections.abc import Iterator
+from datetime import date
 
 import pulumi
 import pytest
@@ -22,6 +23,8 @@ from tests.infra.stacks import DEV, MIG, VARIANTS, config_of, stack
 PROTECTED = frozenset({"Vpc", "Key", "Bucket", "LustreFileSystem", "Cluster", "Namespace"})
 """Types whose loss hurts; with a namespace go all engines in it."""
 RETAINED = frozenset({"Bucket", "LustreFileSystem"})
+KEYS = frozenset({"Key", "KeyPolicy"})
+"""Kept beside what they encrypt."""
 
 
 @pytest.fixture(params=sorted(VARIANTS))
@@ -138,7 +141,7 @@ def test_a_registry_with_a_secret_gets_a_cache_and_nothing_else_changes():
 
 def test_a_new_image_changes_its_node_group_alone():
     first = MIG.pools[0]
-    image = first.image.model_copy(update={"release": "1.34.9-20300201"})  # invented
+    image = first.image.model_copy(update={"release": "1.36.9-20300201"})  # invented
     bumped = MIG.model_copy(update={"pools": (first.model_copy(update={"image": image}), *MIG.pools[1:])})
     before = {item.urn: item.inputs for item in built(MIG).resources}
     after = {item.urn: item.inputs for item in built(bumped).resources}
@@ -166,10 +169,33 @@ def test_the_program_runs_from_its_configuration(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "ROOT", tmp_path)  # no folder environments
     recording = record(program.run, config=config_of(DEV))
     assert recording.outputs["cluster_name"] == "enginehouse-dev"
-    ((severity, text),) = recording.messages  # the other pool has a node to begin with
-    assert severity == "warning"
+    assert all(severity == "warning" for severity, _ in recording.messages)
+    (text,) = (text for _, text in recording.messages if "pool" in text)  # the other one has a node to begin with
     assert text.startswith("the pool l4 stays empty: ")
     assert "give it min_nodes or desired_nodes" in text
+
+
+@pytest.mark.parametrize(("kubernetes", "today", "told"), [
+    ("1.36", date(2026, 11, 30), None),
+    ("1.34", date(2026, 10, 2), None),
+    ("1.34", date(2026, 10, 3), "ends on 2026-12-02: EKS then upgrades the cluster by itself"),
+    ("1.34", date(2026, 12, 2), "ended on 2026-12-02"),
+    ("1.36", date(2030, 1, 1), "ended on 2027-08-02"),
+    ("1.99", date(2026, 11, 30), "how long EKS supports Kubernetes 1.99 is not known here"),
+])  # fmt: skip
+def test_one_warning_tells_that_the_support_of_kubernetes_is_over_soon_or_unknown(kubernetes, today, told):
+    config = DEV.model_copy(update={"cluster": DEV.cluster.model_copy(update={"kubernetes": kubernetes})})
+    found = [text for text in program.warnings_of(config, today) if text.startswith("cluster.kubernetes: ")]
+    assert len(found) == (told is not None)
+    assert (told or "") in "".join(found)
+
+
+def test_what_outlives_a_stack_keeps_no_name_that_the_next_one_needs(variant):
+    for item in variant[1].resources:
+        if item.options.retain_on_delete:
+            assert kind(item) in RETAINED or kind(item).startswith("Bucket") or kind(item) in KEYS, item.name
+            assert "name" not in item.inputs, item.name
+            assert kind(item) != "Bucket" or "bucket" not in item.inputs, item.name
 
 
 def test_a_folder_that_cant_be_read_is_one_message(monkeypatch, tmp_path):

@@ -154,7 +154,7 @@ MISTAKES = {
         DEV,
         {"pools__0__image__release": "1.33.1-20300101"},
         "pools.l4.image.release",
-        "begins with 1.34.",
+        "begins with 1.36.",
     ),
     "a snapshot with al2023": (
         DEV,
@@ -265,7 +265,7 @@ def test_no_configuration_is_one_message(text):
 
 def test_everything_that_is_not_filled_in_is_one_message():
     config = stack("prod", versions={}, system_nodes={}, cluster={
-        "kubernetes": "1.34", "admins": ["arn:aws:iam::000000000000:role/x"]
+        "kubernetes": "1.36", "admins": ["arn:aws:iam::000000000000:role/x"]
     })  # fmt: skip
     (told,) = sentences(config)
     for key in ("cluster.admins[0]", "system_nodes.release", "versions.addons.vpc-cni", "versions.addons.coredns"):

@@ -20,7 +20,7 @@ SNAPSHOT = "snap-0123456789abcdef0"  # invented
 
 def a_pool(name="g6.xlarge", family="al2023", **fields):
     preload = Preload(parallel_pull=fields.pop("parallel", True), data_volume_snapshot=fields.pop("snapshot", None))
-    image = NodeImage(family=family, release="1.34.0-20300101")  # invented
+    image = NodeImage(family=family, release="1.36.0-20300101")  # invented
     return pool(name="x", instance_type=name, image=image, preload=preload, **fields)
 
 

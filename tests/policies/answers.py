@@ -14,9 +14,9 @@ ANSWERS: Mapping[str, Mapping[str, Any]] = {
         "diskSize": 20,
         "instanceTypes": ["t3.medium"],
         "nodeRepairConfig": {"enabled": False},
-        "releaseVersion": "1.34.0-20300101",  # invented
+        "releaseVersion": "1.36.0-20300101",  # invented
         "updateConfig": {"maxUnavailable": 1, "updateStrategy": "DEFAULT"},
-        "version": "1.34",
+        "version": "1.36",
     },
     "aws:eks/addon:Addon": {"configurationValues": ""},
     "aws:ec2/securityGroup:SecurityGroup": {"ingress": [], "egress": []},

@@ -4,6 +4,7 @@ import pytest
 
 from tests.pulumi.direct import Provider, Refused
 from tests.pulumi.doubles import wire
+from tests.pulumi.doubles.account import Account, AccountError, Entry
 from tests.pulumi.doubles.aws_double import AwsDouble
 
 VPC = "aws:ec2/vpc:Vpc"
@@ -198,3 +199,14 @@ def test_what_is_in_use_is_not_deleted(aws: Provider) -> None:
 def test_an_unknown_value_never_reaches_an_update(aws: Provider) -> None:
     with pytest.raises(Refused, match="unknown value"):
         aws.create(SUBNET, {"vpcId": wire.UNKNOWN, "cidrBlock": "10.0.0.0/20"})
+
+
+def test_an_account_lies_beside_the_state_when_nobody_says_where(tmp_path, monkeypatch) -> None:
+    monkeypatch.delenv("DOUBLES_JOURNAL", raising=False)
+    monkeypatch.setenv("PULUMI_BACKEND_URL", f"file://{tmp_path}")
+    Account.of_environment().create(Entry("create", VPC, "urn", "vpc-00000000000000001"))
+    assert Account.of_environment().number() == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["doubles.jsonl"]
+    monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://state")
+    with pytest.raises(AccountError, match="DOUBLES_JOURNAL to a file"):
+        Account.of_environment()

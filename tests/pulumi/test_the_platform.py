@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(900)]
 
 JUDGED = "prod"
 """The variant that is previewed and applied with the policy pack."""
-NEWER = "1.34.1-20300202"  # invented
+NEWER = "1.36.1-20300202"  # invented
 MAP = "kubernetes:core/v1:ConfigMap"
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 PROTECTED = {

@@ -1,7 +1,7 @@
 """What exists in the pretended account or cluster: a journal of every change, shared by the doubles of one test.
 
-The journal (JSON lines, its path in ``DOUBLES_JOURNAL``) is also what tests read: which resource was created, updated
-or deleted, in which order.
+The journal (JSON lines) is also what tests read: which resource was created, updated or deleted, in which order. Its
+path is in ``DOUBLES_JOURNAL``; without it the journal lies in the folder of the state, with which the account ends.
 """
 
 import fcntl
@@ -47,7 +47,13 @@ class Account:
 
     @classmethod
     def of_environment(cls) -> "Account":
-        return cls(Path(os.environ["DOUBLES_JOURNAL"]))
+        named, backend = os.environ.get("DOUBLES_JOURNAL"), os.environ.get("PULUMI_BACKEND_URL", "")
+        if named:
+            return cls(Path(named))
+        if not backend.startswith("file://"):
+            right = "set PULUMI_BACKEND_URL to file:// and a folder, or DOUBLES_JOURNAL to a file"
+            raise AccountError(f"the doubles keep no account: PULUMI_BACKEND_URL is {backend!r}; {right}")
+        return cls(Path(backend.removeprefix("file://")).expanduser() / "doubles.jsonl")
 
     def create(self, entry: Entry) -> None:
         """Adds a resource; its name must be free, and what it refers to must exist."""
