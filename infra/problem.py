@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from fleet.cloud.finding import Finding
+from infra.finding_words import REMEDIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,7 @@ class StackRefused(Exception):
 
 
 def of_findings(key: str, value: object, findings: Iterable[Finding]) -> Iterator[Problem]:
-    """What a rule of the cloud says about a key."""
+    """What a rule of the cloud says about a key, with a remedy in the stack's words."""
     for finding in findings:
-        yield Problem(key, str(value), finding.message, finding.remedy or finding.rule.remedy)
+        remedy = finding.remedy or REMEDIES.get(finding.rule.id, finding.rule.remedy)
+        yield Problem(key, str(value), finding.message, remedy)

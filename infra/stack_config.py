@@ -34,7 +34,9 @@ Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 Zone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")]
 Minor = Annotated[str, StringConstraints(pattern=r"^1\.\d{2}$")]
-
+Reservation = Annotated[str, StringConstraints(pattern=r"^cr-[0-9a-f]{8,17}$")]
+Snapshot = Annotated[str, StringConstraints(pattern=r"^snap-[0-9a-f]{8,17}$")]
+FolderPath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]*$")]
 
 _REPOSITORY_PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY = re.compile(rf"{_REPOSITORY_PART}(/{_REPOSITORY_PART})*")
@@ -102,7 +104,7 @@ class NodeImage(Value):
 class Preload(Value):
     """How engine images come onto new nodes faster."""
 
-    data_volume_snapshot: Annotated[str, StringConstraints(pattern=r"^snap-[0-9a-f]{8,17}$")] | None = None
+    data_volume_snapshot: Snapshot | None = None
     """Bottlerocket: a snapshot of a data volume that holds the images."""
     parallel_pull: bool = True
     """AL2023: layers are fetched and unpacked in parallel on the local disks."""
@@ -117,7 +119,7 @@ class PoolConfig(NodePool):
     """How many nodes there are; ``0`` = ``min_nodes``. Where an autoscaler works on the pool: at first."""
     zones: tuple[Zone, ...] = ()
     """Empty = ``zone`` where it is given, else every zone of the network."""
-    reservation_id: Annotated[str, StringConstraints(pattern=r"^cr-[0-9a-f]{8,17}$")] | None = None
+    reservation_id: Reservation | None = None
     """An On-Demand Capacity Reservation, or the reservation of a Capacity Block."""
     efa: bool = False
     """For replicas over several nodes; a single node gains nothing from it."""
@@ -142,7 +144,7 @@ class LustreWeights(Value):
     zone: Zone
     efa: bool = False
     metadata_iops: Annotated[int, Field(ge=1500)] | Literal["automatic"] = "automatic"
-    bucket_path: Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]*$")] = "/weights"
+    bucket_path: FolderPath = "/weights"
     """Where the bucket appears in the file system."""
 
 
