@@ -1,8 +1,9 @@
 """docs/guides/aws.md on the real engine: its blocks run in their order with doubles in the place of the clouds.
 
-Blocks `sh doubles` run in one shell; `fails` means that the last command has to fail. What a block `text shown` holds
-stands in the output of the block before it, line after line; `…` stands for what was left out. Blocks `sh account` are
-not run: the page says so above each, and their commands are compared with AWS's models and with Pulumi's help.
+Blocks `sh doubles` run in one shell, as they stand; `fails` means that the last command has to fail. What a block
+`text shown` holds stands in the output of the block before it, line after line; `…` stands for what was left out.
+Blocks `sh account` are not run: the page says so above each, and their commands are compared with AWS's models and
+Pulumi's help.
 """
 
 import json
@@ -21,38 +22,57 @@ from typing import Any
 
 import botocore.loaders  # type: ignore[import-untyped]
 import botocore.session  # type: ignore[import-untyped]
+import jmespath  # type: ignore[import-untyped]
 import pytest
 from botocore import xform_name
 
 from fleet.cloud.costs import pool_cost
 from fleet.prices import bundled
+from infra.providers import own_tags
 from infra.stack_file import config_of
 from tests.pulumi.checkout import Checkout
-from tests.pulumi.engine import DOUBLES, ENGINE, ROOT
+from tests.pulumi.doubles.account import Entry, living_of
+from tests.pulumi.engine import ENGINE, ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "aws.md"
 BLOCK = re.compile(r"^```(sh \w+(?: \w+)?|text shown)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 HERE_DOCUMENT = re.compile(r"<<EOF\n(.*?)^EOF$", re.MULTILINE | re.DOTALL)
 NOT_RUN = "*Not run in CI:*"
+ONLY_DOUBLES = "*Only without an account.*"
 DEADLINE_SECONDS = 600
-INVENTED_DIGEST = f"sha256:{'0' * 64}"
-STAND_INS: Mapping[str, str] = {
-    "infra.fill_versions": """
-        words=()
-        for key in system_nodes.release 'pools[0].image.release' 'pools[1].image.release'; do
-          words+=(--plaintext "enginehouse:stack.$key=1.34.0-20300101")
-        done
-        for name in coredns eks-pod-identity-agent kube-proxy metrics-server vpc-cni; do
-          words+=(--plaintext "enginehouse:stack.versions.addons.$name=v1.99.0-eksbuild.1")
-        done
-        pulumi config set-all --path "${words[@]}"
-    """,
-    "DIGEST=": f"DIGEST={INVENTED_DIGEST}",
-}
-"""What a block that is not run gives to later ones -> the same with invented values."""
 HIGH_LEVEL = {("configure", "set"), ("s3", "cp")}
 """Commands of the AWS command line that are no operation of an API."""
 OF_EVERY_COMMAND = {"query", "output", "region"}
+RETAINED = {
+    "aws:kms/key:Key", "aws:kms/keyPolicy:KeyPolicy", "aws:s3/bucket:Bucket", "aws:s3/bucketPolicy:BucketPolicy",
+    "aws:s3/bucketLifecycleConfiguration:BucketLifecycleConfiguration",
+    "aws:s3/bucketPublicAccessBlock:BucketPublicAccessBlock", "aws:s3/bucketVersioning:BucketVersioning",
+    "aws:s3/bucketServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration",
+}  # fmt: skip
+"""What the page says stays: the bucket of weights, its settings and its key."""
+ACCOUNT = "111122223333"
+LINKED = "role/aws-service-role"
+OF_ROLES = {
+    "CreateRole", "GetRole", "UpdateRole", "UpdateRoleDescription", "UpdateAssumeRolePolicy", "DeleteRole", "TagRole",
+    "UntagRole", "ListRoleTags", "ListRolePolicies", "ListAttachedRolePolicies", "ListInstanceProfilesForRole",
+    "PassRole",
+}  # fmt: skip
+NEEDED: Mapping[str, set[str]] = {
+    "role/Role": OF_ROLES,
+    "rolePolicy/RolePolicy": {"PutRolePolicy", "GetRolePolicy", "DeleteRolePolicy"},
+    "rolePolicyAttachment/RolePolicyAttachment": {"AttachRolePolicy", "DetachRolePolicy", "ListAttachedRolePolicies"},
+    "policy/Policy": {
+        "CreatePolicy", "GetPolicy", "GetPolicyVersion", "DeletePolicy", "TagPolicy", "UntagPolicy", "ListPolicyTags",
+        "ListPolicyVersions", "CreatePolicyVersion", "DeletePolicyVersion",
+    },
+}  # fmt: skip
+"""Type of a resource of IAM -> what its provider calls in its life."""
+QUOTAS = {
+    "Running On-Demand G and VT instances", "All G and VT Spot Instance Requests", "Running On-Demand P instances",
+    "All P4, P3 and P2 Spot Instance Requests", "All P5 Spot Instance Requests",
+    "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
+}  # fmt: skip
+"""Names in Service Quotas that count for the examples."""
 
 
 @dataclass(frozen=True)
@@ -97,11 +117,9 @@ def commands(program: str) -> Iterator[list[str]]:
 
 def script() -> str:
     """One shell program: each block, then its number and exit code on a line of their own."""
-    parts = ["exec 2>&1", "shopt -s expand_aliases"]
+    parts = ["exec 2>&1", "make() { :; }  # the engine is built already"]
     for number, block in enumerate(BLOCKS):
-        if block.kind == "sh account":
-            parts += [text for sign, text in STAND_INS.items() if sign in block.body]
-        elif block.kind.startswith("sh doubles"):
+        if block.kind.startswith("sh doubles"):
             parts.append(f"set -e\n{block.body}")
             if block.kind.endswith("fails"):
                 parts[-1] = f"set +e\n{block.body}"
@@ -115,7 +133,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = Checkout.copied(tmp_path_factory.mktemp("guide"), {}).folder
     shutil.copytree(ROOT / "cli", folder / "cli")
     shutil.copy(ROOT / "Pulumi.dev.yaml", folder)
-    (folder / ".venv").symlink_to(sys.prefix)
+    for name, place in ((".venv", Path(sys.prefix)), (".tools", ENGINE.parents[1]), ("tests", ROOT / "tests")):
+        (folder / name).symlink_to(place)
     return folder
 
 
@@ -125,7 +144,7 @@ def ran(engine: Path, clone: Path, surroundings: dict[str, str]) -> list[Ran]:
     done = subprocess.run(
         ["bash", "-c", script()],
         cwd=clone,
-        env=environment(clone.parent, clone) | surroundings,
+        env=environment(clone.parent, clone) | {"DOUBLES_TYPES": surroundings["DOUBLES_TYPES"]},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,
@@ -143,23 +162,24 @@ def ran(engine: Path, clone: Path, surroundings: dict[str, str]) -> list[Ran]:
 
 
 def environment(home: Path, clone: Path) -> dict[str, str]:
-    """What the section "Without an account" sets, with folders of the test."""
-    (home / "state").mkdir(exist_ok=True)
-    path = [str(DOUBLES), str(ENGINE.parent), str(Path(sys.executable).parent), os.environ.get("PATH", "")]
+    """What the section "Without an account" finds; the rest keeps the engine quick and in this folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PULUMI_", "AWS_"))}
     return {
         **kept,
-        "PATH": os.pathsep.join(path),
+        "TMPDIR": str(home),
         "PYTHONPATH": str(clone),
-        "PULUMI_BACKEND_URL": f"file://{home / 'state'}",
-        "PULUMI_CONFIG_PASSPHRASE": "try",
         "PULUMI_HOME": str(home / "pulumi"),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
-        "PULUMI_ERROR_OUTPUT_STRING": "true",
+        "PULUMI_DIY_BACKEND_DISABLE_CHECKPOINT_BACKUPS": "true",
+        "PULUMI_SKIP_CHECKPOINTS": "true",
         "NO_COLOR": "1",
-        "DOUBLES_JOURNAL": str(home / "journal.jsonl"),
     }
+
+
+def journal(clone: Path) -> list[dict[str, Any]]:
+    """What the doubles keep beside the state, in the folder that the page made."""
+    (found,) = clone.parent.glob("tmp.*/doubles.jsonl")
+    return [json.loads(line) for line in found.read_text(encoding="utf-8").splitlines()]
 
 
 def words(text: str) -> str:
@@ -202,17 +222,29 @@ def test_the_blocks_print_what_the_guide_shows(ran: list[Ran]) -> None:
 @pytest.mark.pulumi
 @pytest.mark.timeout(900)
 def test_the_role_of_the_guide_may_make_the_roles_of_the_program(ran: list[Ran], clone: Path) -> None:
-    journal = (clone.parent / "journal.jsonl").read_text(encoding="utf-8")
-    made = [json.loads(line) for line in journal.splitlines()]
-    names = {
-        kind: [item for item in made if item["type"] == f"aws:iam/{kind}"] for kind in ("role:Role", "policy:Policy")
-    }
-    allowed = [statement["Resource"].rpartition("/")[2] for statement in roles_document()["Statement"]]
-    assert len(names["role:Role"]) > 3
-    assert names["policy:Policy"]
-    for item in (*names["role:Role"], *names["policy:Policy"]):
-        name = item["id"].rpartition("/")[2]
-        assert any(fnmatch(name, pattern) for pattern in allowed), name
+    kinds = set()
+    for item in journal(clone):
+        kind = item["type"].removeprefix("aws:iam/").replace(":", "/")
+        if item["type"].startswith("aws:iam/"):
+            kinds.add(kind)
+            name = item["unique"] or item["id"]
+            own = f"{'policy' if kind == 'policy/Policy' else 'role'}/{name.rpartition('/')[2]}"
+            wrong = {action for action in NEEDED[kind] if not allows(action, own)}
+            assert not wrong, f"{own}: {wrong}"
+    assert kinds == set(NEEDED)
+
+
+@pytest.mark.pulumi
+@pytest.mark.timeout(900)
+def test_after_the_guide_the_same_stack_can_begin_again(ran: list[Ran], clone: Path) -> None:
+    living = living_of([Entry(**item) for item in journal(clone)]).values()
+    assert {entry.type for entry in living} == RETAINED
+    bucket = next(entry for entry in living if entry.type == "aws:s3/bucket:Bucket")
+    assert {entry.unique for entry in living} <= {"", bucket.unique}, "a name that the next `up` needs is taken"
+    assert re.fullmatch(r"enginehouse-dev-weights-bucket-[0-9a-f]+", bucket.unique or bucket.id)
+    text = (clone / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+    assert "endpoint: public\n" in text
+    assert config_of(text).cluster.endpoint == "public"
 
 
 @pytest.mark.pulumi
@@ -230,6 +262,13 @@ def test_the_pulumi_commands_that_are_not_run_have_their_options(engine: Path) -
             assert re.search(rf"{re.escape(option)}\b", done.stdout), f"{' '.join(call)} has no {option}"
 
 
+def allows(action: str, resource: str) -> bool:
+    """Whether the guide's roles may do this with a resource of the account, such as ``role/nodes``."""
+    arn = f"arn:aws:iam::{ACCOUNT}:{resource}"
+    found = [item for item in roles_document()["Statement"] if f"iam:{action}" in item["Action"]]
+    return any(fnmatch(arn, item["Resource"].replace("$ACCOUNT", ACCOUNT)) for item in found)
+
+
 def roles_document() -> dict[str, list[dict[str, Any]]]:
     """The inline policy of the guide's roles."""
     return next(
@@ -245,9 +284,52 @@ def test_every_block_that_is_not_run_says_so_above_it() -> None:
     assert PAGE.count("```sh") == sum(block.kind.startswith("sh") for block in BLOCKS)
 
 
-def test_every_stand_in_belongs_to_one_block() -> None:
-    for sign in STAND_INS:
-        assert sum(sign in block.body for block in BLOCKS if block.kind == "sh account") == 1, sign
+def test_what_is_invented_is_said_to_be() -> None:
+    invented = [block for block in BLOCKS if "# invented" in block.body]
+    assert len(invented) == 3
+    assert all(block.kind == "sh doubles" and block.above.startswith(ONLY_DOUBLES) for block in invented)
+
+
+def test_the_roles_may_what_the_services_do_in_their_name() -> None:
+    nodes = f"{LINKED}/eks-nodegroup.amazonaws.com/AWSServiceRoleForAmazonEKSNodegroup"
+    bucket = f"{LINKED}/s3.data-source.lustre.fsx.amazonaws.com/AWSServiceRoleForFSxS3Access_fs-0123456789abcdef0"
+    assert allows("GetRole", nodes)
+    assert allows("CreateServiceLinkedRole", nodes)
+    for action in ("CreateServiceLinkedRole", "GetRole", "AttachRolePolicy", "PutRolePolicy"):
+        assert allows(action, bucket), action
+    assert not allows("AttachRolePolicy", nodes)
+    assert not allows("CreateRole", "role/platform-admins")
+    assert not allows("PassRole", nodes)
+
+
+def test_administrators_make_the_roles_before_one_is_taken_on() -> None:
+    bodies = [block.body for block in BLOCKS]
+    taken = next(place for place, body in enumerate(bodies) if "export AWS_PROFILE" in body)
+    made = [place for place, body in enumerate(bodies) if "aws iam create-" in body]
+    assert len(made) == 2
+    assert max(made) < taken
+
+
+def test_the_quotas_are_found_by_their_names() -> None:
+    (asked,) = re.findall(r'^ASKED="(.*)"$', PAGE, re.MULTILINE)
+    answer = {"Quotas": [{"QuotaName": name, "Value": 0} for name in (*QUOTAS, "Running Dedicated p5 Hosts")]}
+    assert {name for name, _ in jmespath.search(asked, answer)} == QUOTAS
+
+
+def test_what_stayed_is_looked_for_by_the_tags_of_the_program() -> None:
+    (command,) = (words for words in commands("aws") if words[1] == "resourcegroupstaggingapi")
+    own = own_tags(config_of((ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")))
+    asked = dict(re.findall(r"Key=([\w-]+),Values=(\S+)", " ".join(command)))
+    assert asked == {"project": own["project"], "environment": "$PULUMI_STACK"}
+    assert own["environment"] == "dev"
+
+
+def test_files_that_the_guide_writes_on_its_way_are_ignored() -> None:
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
+    written = {name for block in BLOCKS for name in re.findall(r"> ([\w.]+)(?: <<EOF)?$", block.body, re.MULTILINE)}
+    folders = {name for block in BLOCKS for name in re.findall(r"--cache-dir (\w+)", block.body)}
+    assert len(written) == 5
+    assert {f"/{name}" for name in written} | {f"/{name}/" for name in folders} <= set(ignored)
 
 
 def test_the_aws_commands_exist_with_their_options() -> None:
@@ -258,11 +340,13 @@ def test_the_aws_commands_exist_with_their_options() -> None:
         _, service, operation, *rest = command
         if (service, operation) in HIGH_LEVEL:
             continue
-        model = session.get_service_model(service.removesuffix("api"))
+        model = session.get_service_model({"s3api": "s3"}.get(service, service))
         operations = {xform_name(name, "-"): name for name in model.operation_names}
         assert operation in operations, f"{service} has no {operation}"
         shape = model.operation_model(operations[operation]).input_shape
         known = {xform_name(name, "-") for name in (shape.members if shape else {})} | OF_EVERY_COMMAND
+        for query in (rest[place + 1] for place, word in enumerate(rest) if word == "--query"):
+            assert query.startswith("$") or jmespath.compile(query)
         options = {word.removeprefix("--") for word in rest if word.startswith("--")}
         assert options <= known, f"{service} {operation} has no {options - known}"
         required = {xform_name(name, "-") for name in (shape.required_members if shape else ())}
