@@ -224,13 +224,13 @@ def test_the_blocks_print_what_the_guide_shows(ran: list[Ran]) -> None:
 def test_the_role_of_the_guide_may_make_the_roles_of_the_program(ran: list[Ran], clone: Path) -> None:
     kinds = set()
     for item in journal(clone):
-        kind = item["type"].removeprefix("aws:iam/").replace(":", "/")
         if item["type"].startswith("aws:iam/"):
+            kind = item["type"].removeprefix("aws:iam/").replace(":", "/")
             kinds.add(kind)
-            name = item["unique"] or item["id"]
-            own = f"{'policy' if kind == 'policy/Policy' else 'role'}/{name.rpartition('/')[2]}"
+            name = item["id"].rpartition("/")[2]
+            own = f"policy/{name}" if kind == "policy/Policy" else f"role/{name}"
             wrong = {action for action in NEEDED[kind] if not allows(action, own)}
-            assert not wrong, f"{own}: {wrong}"
+            assert not wrong, f"{item['id']}: {wrong}"
     assert kinds == set(NEEDED)
 
 
