@@ -15,6 +15,8 @@ from infra.cloud_session import clients
 from infra.open_values import Clients, Fill, contradictions, fills
 from infra.problem import StackRefused
 from infra.stack_file import config_of, filled
+from sources.errors import SourceError
+from sources.whole_file import write_whole
 
 
 def connected(region: str) -> Clients:
@@ -44,7 +46,11 @@ def main(arguments: Sequence[str] | None = None, *, connect: Callable[[str], Cli
         return 1
     _tell(found)
     if asked.write:
-        asked.stack_file.write_text(filled(text, found), encoding="utf-8")
+        try:
+            write_whole(asked.stack_file, filled(text, found).encode())
+        except SourceError as error:
+            _complain([str(error)])
+            return 1
     left = [f"{fill.key}: {fill.reason}" for fill in found if fill.value is None]
     _complain([*left, *wrong])
     return 1 if left or wrong else 0

@@ -18,6 +18,10 @@ from sources.environment import Adopted
 from sources.errors import SourceError
 
 _SUFFIXES = frozenset({".yaml", ".yml"})
+_FOLDERS = ("waivers", "triage", "models")
+"""What an environment holds beside manifests, see `sources.environment`."""
+_PINNED = ".pinned"
+_KIND = "InferenceDeployment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +74,39 @@ def _read(folder: Path) -> tuple[list[_File], list[Problem]]:
     files: list[_File] = []
     problems: list[Problem] = []
     for path in sorted(folder.glob("*")):
-        if path.suffix not in _SUFFIXES or path.stem in NO_MANIFESTS or path.name.startswith("."):
+        passed_over = _passed_over(path)
+        if passed_over is not None:
+            problems.append(passed_over)
+        if passed_over or path.suffix not in _SUFFIXES or path.stem in NO_MANIFESTS or path.name.startswith("."):
             continue
         try:
             files.append(_File(path, manifest_file.read(path)))
         except (ManifestError, SourceError) as error:
             problems.append(Problem(str(path), "", str(error).removeprefix(f"{path}: "), "correct the file"))
     return files, problems
+
+
+def _passed_over(path: Path) -> Problem | None:
+    """What looks like a manifest and stands where none is read."""
+    ending = path.suffix.lower()
+    if path.name.startswith(".") or path.name in _FOLDERS:
+        return None
+    if path.is_dir():
+        inside = sorted(item for item in path.rglob("*.[yY]*") if item.suffix.lower() in _SUFFIXES)
+        message = f"it holds {inside[0].name}, and manifests in folders are not read" if inside else None
+        return Problem(str(path), "", message, f"move it to {path.parent}") if message else None
+    if ending in _SUFFIXES and path.suffix not in _SUFFIXES:
+        return Problem(str(path), "", "it is not read for its ending", f"call it {path.with_suffix(ending).name}")
+    if ending == ".json" and _is_manifest_in_json(path):
+        return Problem(str(path), "", "manifests in JSON are not read", f"write it as {path.stem}.yaml")
+    return None
+
+
+def _is_manifest_in_json(path: Path) -> bool:
+    try:
+        return path.stem.endswith(_PINNED) or _KIND in path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
 
 
 def _source(path: Path, written: dict[Path, Manifest]) -> Manifest | None:

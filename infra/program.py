@@ -1,5 +1,6 @@
 """The program: reads the stack's configuration, refuses what can't work, and builds one environment's cluster."""
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -99,8 +100,17 @@ def _environ() -> Mapping[str, str]:
 
 
 def _data_dirs() -> list[Path]:
-    """Folders of advisories (``enginehouse:data``, a list); without it the bundled ones count."""
-    return [ROOT / str(folder) for folder in pulumi.Config("enginehouse").get_object("data") or []]
+    """Folders of advisories (``enginehouse:data``, a list), none = the bundled ones; raises `StackRefused`."""
+    stated = pulumi.Config("enginehouse").get("data")
+    try:
+        found = [] if stated is None else json.loads(stated)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, list) or not all(isinstance(folder, str) and folder.strip() for folder in found):
+        remedy = """write a list: pulumi config set --path 'enginehouse:data[0]' FOLDER"""
+        shown = (stated or "")[:60]
+        raise StackRefused([Problem("enginehouse:data", shown, "folders of advisories are a list of texts", remedy)])
+    return [ROOT / folder for folder in found]
 
 
 def _refuse(found: list[Problem]) -> None:

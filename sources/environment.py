@@ -25,6 +25,10 @@ from sources.yaml_file import FileError, read_mapping, validated
 
 V = TypeVar("V", bound=Value)
 _SUFFIXES = frozenset({".yaml", ".yml"})
+_LISTS = ("images", "adopted", "pools", "prices")
+_FOLDERS = ("waivers", "triage", "models")
+_ENDINGS = ("", ".yaml", ".yml", ".json")
+"""What people call such files; only some are read, and the others must not be passed over."""
 _MARK = "invented"
 """Marks fixtures of tests: digests and exceptions that nobody made."""
 
@@ -65,8 +69,10 @@ def read(folder: Path, *, allow_invented: bool = False) -> Environment:
     ``allow_invented`` lets tests read entries marked ``invented: true``; everywhere else they are refused.
 
     Raises:
-        SourceError: a file that can't be read, a wrong field with its pointer, a name that two entries share.
+        SourceError: a file that can't be read or would be passed over, a wrong field with its pointer, a name that
+            two entries share.
     """
+    _check_places(folder)
     waivers = _named(folder / "waivers", Waiver, allow_invented=allow_invented)
     triage = _named(folder / "triage", Triage, allow_invented=allow_invented)
     images = _listed(folder / "images.yaml", ImageRecord, allow_invented=allow_invented)
@@ -96,6 +102,43 @@ def read_prices(path: Path) -> tuple[Price, ...]:
     if not path.exists():
         raise SourceError(f"{path}: no such file; it holds a list under 'prices'")
     return _prices(path, allow_invented=False)
+
+
+def _check_places(folder: Path) -> None:
+    """Refuse what somebody wrote down and nobody would read."""
+    if folder.is_symlink() or folder.exists():
+        _check_folder(folder)
+    for path in sorted(folder.glob("*")):
+        name, ending = path.stem.lower(), path.suffix.lower()
+        _check_link(path)
+        if name in _LISTS and ending in _ENDINGS and path.name != f"{name}.yaml":
+            raise SourceError(f"{path}: it is not read under this name; call it {name}.yaml")
+        if name in _FOLDERS and ending in _ENDINGS:
+            _check_entries(folder, path, name)
+
+
+def _check_entries(folder: Path, path: Path, name: str) -> None:
+    """A folder of entries; its files have an ending that is read, and none is deeper."""
+    if path.name != name or not path.is_dir():
+        raise SourceError(f"{path}: it is not read; {name} stand one a file in the folder {folder / name}")
+    if name == "models":
+        return
+    for item in sorted(path.rglob("*")):
+        _check_link(item)
+        is_entry = not item.name.startswith(".") and item.suffix.lower() in _ENDINGS[1:] and item.is_file()
+        if is_entry and (item.parent != path or item.suffix not in _SUFFIXES):
+            raise SourceError(f"{item}: it is not read; put it into {path}, with a name that ends in .yaml")
+
+
+def _check_folder(folder: Path) -> None:
+    _check_link(folder)
+    if not folder.is_dir():
+        raise SourceError(f"{folder}: expected a folder, found a file; an environment is a folder of files")
+
+
+def _check_link(path: Path) -> None:
+    if path.is_symlink() and not path.exists():
+        raise SourceError(f"{path}: the link leads nowhere ({path.readlink()}); correct or remove it")
 
 
 def _named(folder: Path, model: type[V], *, allow_invented: bool) -> tuple[V, ...]:

@@ -170,6 +170,17 @@ def test_the_shipped_files_are_filled_in_and_nothing_else_of_them_changes(path, 
     assert list(fills(config, Cloud().clients)) == []
 
 
+def test_the_file_is_put_in_place_as_a_whole(tmp_path):
+    copy = tmp_path / "Pulumi.dev.yaml"
+    text = (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+    copy.write_text(text, encoding="utf-8")
+    with copy.open(encoding="utf-8") as reader:
+        main(["--stack-file", str(copy), "--write"], connect=lambda _: Cloud().clients)
+        assert reader.read() == text
+    assert copy.read_text(encoding="utf-8") != text
+    assert list(tmp_path.iterdir()) == [copy]
+
+
 def test_without_write_the_file_stays_as_it_is(tmp_path, capsys):
     copy = tmp_path / "Pulumi.dev.yaml"
     text = (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
