@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from ipaddress import IPv4Network
 from typing import get_args
@@ -15,10 +15,12 @@ from fleet.hardware import instance_types
 from fleet.nearest import did_you_mean
 from infra import stack_config as config
 from infra.config_places import NOTHING, Place
-from infra.finding_words import CAPACITY_CHOICE, METADATA_CHOICE
+from infra.finding_words import CAPACITY_CHOICE, EFA_CHOICE, METADATA_CHOICE
 from infra.stack_examples import EXAMPLES
 
 CORRECT = "correct it in Pulumi.<stack>.yaml; docs/reference/stack-config.md has every key"
+VPC_LENGTHS = range(16, 23)
+"""Lengths of a range that can be cut into the subnets of all zones."""
 Words = tuple[str, str]
 """What is wrong, and what would be right."""
 
@@ -47,11 +49,11 @@ PATTERNS: Mapping[str, Words] = {
         "no image by digest",
         f"write its address with the digest, such as registry/name@sha256:{'0123456789abcdef' * 4}",
     ),
-    pattern_of(spec.Line): ("no single line of text", "write it without line breaks and control characters"),
+    pattern_of(spec.Line): ("no single line of text", "write it in quotes, on one line, without control characters"),
 }
 """Pattern -> what a text that does not match is, and what would be right."""
 CHOICES: Mapping[tuple[type, str], str] = {
-    (config.LustreWeights, "capacity_gib"): f"take {CAPACITY_CHOICE}",
+    (config.LustreWeights, "capacity_gib"): f"take {CAPACITY_CHOICE}; with efa a multiple of {EFA_CHOICE}",
     (config.LustreWeights, "metadata_iops"): f"take {METADATA_CHOICE}",
 }
 """Section and key -> what would be right, where the type alone does not say it."""
@@ -116,9 +118,10 @@ def _too_long(detail: ErrorDetails, _place: Place) -> Words:
 
 
 def _network(_detail: ErrorDetails, place: Place) -> Words:
-    network = "10.0.0.0/16"
+    network = IPv4Network("10.0.0.0/16")
     with suppress(ValueError):
-        network = str(IPv4Network(str(place.value), strict=False))
+        meant = IPv4Network(str(place.value), strict=False)
+        network = meant if meant.prefixlen in VPC_LENGTHS or place.field != "cidr" else network
     return f"{place.shown} is no IPv4 network", f"write its first address and length, such as {network}"
 
 
@@ -151,12 +154,31 @@ def _by_kind(detail: ErrorDetails, place: Place) -> Words:
     expected, remedy = _EXPECTED.get(detail["type"].partition("_")[0], ("", CORRECT))
     if not expected:
         return detail["msg"], CORRECT
+    if (place.model, place.field) in CHOICES:
+        return f"{place.shown} is no {place.field}", remedy
     example = _example(place)
     if detail["type"] == "string_type" and isinstance(place.value, bool | int | float):
-        remedy = f'put it in quotes: "{place.shown}"'
+        remedy = _quoted(place)
     elif example and remedy.startswith("write its keys"):
         remedy = f"write its keys below it, such as {example}"
     return f"{place.shown or 'nothing'} is not {expected}", remedy
+
+
+def _quoted(place: Place) -> str:
+    """Quotes are the remedy where the text in them is of the right form; YAML has eaten zeros of a fraction."""
+    info = None if place.model is None else place.model.model_fields.get(place.field)
+    pattern = next(_patterns(info.rebuild_annotation()), "") if info else ""
+    if place.key.endswith("]") or isinstance(place.value, float) or not re.search(pattern, place.shown):
+        return PATTERNS.get(pattern, ("", "write text, in quotes"))[1]
+    return f'put it in quotes: "{place.shown}"'
+
+
+def _patterns(annotation: object) -> Iterator[str]:
+    for part in get_args(annotation):
+        for found in (part, *getattr(part, "metadata", ())):
+            if isinstance(getattr(found, "pattern", None), str):
+                yield found.pattern
+        yield from _patterns(part)
 
 
 def _example(place: Place) -> str:

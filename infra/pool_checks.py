@@ -5,7 +5,7 @@ from datetime import date
 
 from fleet.cloud.interfaces import efa_layout, interface_findings
 from fleet.cloud.node_groups import Scaling, label_findings, scaling_findings
-from fleet.cloud.node_images import preload_findings, release_findings
+from fleet.cloud.node_images import preload_findings
 from fleet.cloud.node_sharing import NodeSharing, dynamic_findings, mig_findings, mig_image_findings, share_findings
 from fleet.cloud.purchase import (
     Buying,
@@ -15,8 +15,10 @@ from fleet.cloud.purchase import (
     target_findings,
 )
 from infra.gpu_pool import AMI_TYPES
+from infra.node_group_names import name_problems
 from infra.problem import Problem, of_findings
 from infra.stack_config import PoolConfig, StackConfig
+from infra.version_checks import release_problems
 from infra.versions import DRA_FROM, numbers
 
 UNFILLED_DAY = date(1970, 1, 1)
@@ -32,7 +34,9 @@ def pool_problems(pool: PoolConfig, config: StackConfig, *, today: date) -> Iter
     yield from _efa(key, pool)
     yield from _sharing(key, pool, config)
     yield from _image(key, pool, config)
-    yield from of_findings(f"{key}.labels", "", label_findings(pool.labels))
+    yield from name_problems(pool, config)
+    for name, value in pool.labels.items():
+        yield from of_findings(f"{key}.labels.{name}", value, label_findings({name: value}))
 
 
 def places(pool: PoolConfig, config: StackConfig) -> tuple[str, ...]:
@@ -46,8 +50,13 @@ def _zones(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]
         yield Problem(f"{key}.zones", ", ".join(pool.zones), message, "give one of the two")
     known = config.network.zones
     for zone in places(pool, config):
-        if zone not in known:
-            yield Problem(f"{key}.zone", zone, f"no subnet stands in {zone}", f"take one of {', '.join(known)}")
+        if zone not in known and zone in (*pool.zones, pool.zone):
+            yield Problem(
+                f"{key}.{'zones' if pool.zones else 'zone'}",
+                zone,
+                f"no subnet stands in {zone}",
+                f"take one of {', '.join(known)}",
+            )
 
 
 def _numbers(key: str, pool: PoolConfig) -> Iterator[Problem]:
@@ -56,8 +65,19 @@ def _numbers(key: str, pool: PoolConfig) -> Iterator[Problem]:
         yield Problem(f"{key}.max_nodes", found, "a node group needs a limit", "give 1 or more")
         return
     desired = pool.desired_nodes or pool.min_nodes  # 0 = as few as allowed
-    scaling = Scaling(pool.min_nodes, desired, pool.max_nodes)
-    yield from of_findings(f"{key}.desired_nodes", desired, scaling_findings(scaling))
+    if list(scaling_findings(Scaling(pool.min_nodes, desired, pool.max_nodes))):
+        yield _order(key, pool, pool.max_nodes)
+
+
+def _order(key: str, pool: PoolConfig, most: int) -> Problem:
+    """The number that is to blame, and what it may be."""
+    if pool.min_nodes > most:
+        message = f"min_nodes {pool.min_nodes} is above max_nodes {most}"
+        return Problem(f"{key}.min_nodes", str(pool.min_nodes), message, f"take {most} or fewer, or a larger max_nodes")
+    between = f"take {pool.min_nodes} to {most}"
+    side = f"above max_nodes {most}" if pool.desired_nodes > most else f"below min_nodes {pool.min_nodes}"
+    message = f"desired_nodes {pool.desired_nodes} is {side}"
+    return Problem(f"{key}.desired_nodes", str(pool.desired_nodes), message, between)
 
 
 def _purchase(key: str, pool: PoolConfig, config: StackConfig, today: date) -> Iterator[Problem]:
@@ -75,9 +95,9 @@ def _purchase(key: str, pool: PoolConfig, config: StackConfig, today: date) -> I
         )
     strategy = "cluster" if pool.placement_group else None
     found = placement_findings(strategy, zones=zones[:1], reservation_id=pool.reservation_id)
-    yield from of_findings(f"{key}.placement_group", pool.placement_group, found)
+    yield from of_findings(f"{key}.placement_group", "true", found)
     if pool.placement_group:
-        yield from of_findings(f"{key}.placement_group", True, strategy_findings(pool.instance, "cluster"))
+        yield from of_findings(f"{key}.placement_group", "true", strategy_findings(pool.instance, "cluster"))
     if pool.placement_group and not pool.efa:
         message = "a placement group is for nodes that talk over EFA, and the pool has none"
         yield Problem(f"{key}.placement_group", "true", message, "leave it out, or set efa: true")
@@ -91,7 +111,7 @@ def _efa(key: str, pool: PoolConfig) -> Iterator[Problem]:
         yield Problem(f"{key}.efa", "true", message, "leave efa out, or take an instance with EFA")
         return
     layout = efa_layout(pool.instance)
-    yield from of_findings(f"{key}.efa", True, interface_findings(pool.instance, layout, wants_efa=True))
+    yield from of_findings(f"{key}.efa", "true", interface_findings(pool.instance, layout, wants_efa=True))
 
 
 def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
@@ -111,14 +131,8 @@ def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Proble
 
 
 def _image(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
-    release = pool.image.release
-    if release:  # a missing one is told of with everything that is not filled in
-        yield from of_findings(f"{key}.image.release", release, release_findings(release, has_image=False))
-    if release and pool.image.family == "al2023" and release[0].isdigit():
-        version = config.cluster.kubernetes
-        if not release.startswith(f"{version}."):
-            message = f"the release {release} is not of Kubernetes {version}"
-            yield Problem(f"{key}.image.release", release, message, f"take a release that begins with {version}.")
+    image = pool.image
+    yield from release_problems(f"{key}.image.release", image.release, image.family, config.cluster.kubernetes)
     snapshot = pool.preload.data_volume_snapshot
     found = preload_findings(pool.image.family, snapshot)
     yield from of_findings(f"{key}.preload.data_volume_snapshot", snapshot or "", found)

@@ -4,12 +4,14 @@ Types and single values are `StackConfig`'s own business; here stands what takes
 folder. Rules about the cloud are `fleet.cloud`'s and are asked there.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
 
 from fleet.cloud.interfaces import efa_layout
 from fleet.cloud.network import (
+    ZONE_LETTERS,
     Endpoint,
     NodeDemand,
     address_interfaces,
@@ -18,22 +20,23 @@ from fleet.cloud.network import (
     subnet_findings,
     subnet_plan,
 )
+from fleet.hardware import instance_types
 from fleet.nearest import did_you_mean
 from fleet.node_pools import NodePool
 from fleet.sharing import SharingWay
-from infra.charts import DRA_DRIVER
+from infra.finding_words import LUSTRE_KEYS
 from infra.lustre_wish import wish_findings
+from infra.node_group_names import LONGEST_ENVIRONMENT
 from infra.pool_checks import places, pool_problems
 from infra.problem import Problem, of_findings
 from infra.providers import own_tags
 from infra.pull_through import SECRET_PREFIX
-from infra.stack_config import PoolConfig, StackConfig
+from infra.stack_config import LustreWeights, PoolConfig, StackConfig
 from infra.system_nodes import is_arm
 from infra.unfilled import unfilled_problems
-from infra.versions import ADD_ONS, CHARTS, numbers
+from infra.version_checks import release_problems, version_problems
 
-LONGEST_ENVIRONMENT = 20
-"""Names of IAM roles end at 64 characters, and the environment's stands in all of them."""
+INSTANCE_FORM = re.compile(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.(nano|micro|small|medium|\d*x?large|metal(-\d+xl)?)")
 LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 """For how long CloudWatch can keep logs (API, PutRetentionPolicy); 0 = for ever."""
 
@@ -47,8 +50,7 @@ def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()
         *_network(config),
         *_cluster(config),
         *_system_nodes(config),
-        *_versions(config),
-        *_too_old(config),
+        *version_problems(config),
         *_secrets(config),
         *_weights(config),
     ]
@@ -59,6 +61,8 @@ def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()
 
 
 def _names(config: StackConfig) -> Iterator[Problem]:
+    if not config.owner.strip():
+        yield Problem("owner", "", "owner is empty", "write who answers for it, such as owner: platform")
     if len(config.environment) > LONGEST_ENVIRONMENT:
         message = f"{len(config.environment)} characters are too long for the names of roles"
         yield Problem("environment", config.environment, message, f"take {LONGEST_ENVIRONMENT} at most")
@@ -72,8 +76,7 @@ def _names(config: StackConfig) -> Iterator[Problem]:
 
 def _zones(config: StackConfig) -> Iterator[Problem]:
     zones = config.network.zones
-    named = {*zones, *(zone for pool in config.pools for zone in places(pool, config))}
-    foreign = sorted(zone for zone in named if not zone.startswith(config.region))
+    foreign = sorted({zone for zone in zones if not zone.startswith(config.region)})
     if foreign:
         message = f"{', '.join(foreign)} are not of the region {config.region}"
         remedy = f"take zones such as {config.region}a, or change region"
@@ -81,6 +84,10 @@ def _zones(config: StackConfig) -> Iterator[Problem]:
     if config.weights.kind == "lustre" and config.weights.zone not in zones:
         message = f"no subnet stands in {config.weights.zone}"
         yield Problem("weights.zone", config.weights.zone, message, f"take one of {', '.join(zones)}")
+    for zone in zones:
+        if zone[-1] not in ZONE_LETTERS and zone not in foreign:
+            remedy = f"take one that ends in a letter from {ZONE_LETTERS[0]} to {ZONE_LETTERS[-1]}"
+            yield Problem("network.zones", zone, f"{zone} has no place in the network", remedy)
     for zone in _twice(zones):
         yield Problem(
             "network.zones", zone, f"{zone} stands there more than once", "name two zones at least, each once"
@@ -93,7 +100,7 @@ def _network(config: StackConfig) -> Iterator[Problem]:
         yield Problem("network.cidr", str(cidr), f"{cidr} is larger than a VPC can be", "take /16 or smaller")
         return
     try:
-        plans = subnet_plan(cidr, config.network.zones)
+        plans = subnet_plan(cidr, [zone for zone in config.network.zones if zone[-1] in ZONE_LETTERS])
     except ValueError as error:
         message, _, remedy = str(error).partition("; ")
         yield Problem("network.cidr", str(cidr), message, remedy)
@@ -137,10 +144,10 @@ def _cluster(config: StackConfig) -> Iterator[Problem]:
     yield from of_findings("cluster.public_cidrs", ", ".join(cidrs), endpoint_findings(endpoint))
     for admin in _twice(cluster.admins):
         yield Problem("cluster.admins", admin, f"{admin} stands there more than once", "name each role once")
-    for admin in cluster.admins:
+    for index, admin in enumerate(cluster.admins):
         if ":role/" not in admin:
             remedy = "name a role that people and the runner take on, such as arn:aws:iam::<account>:role/platform"
-            yield Problem("cluster.admins", admin, f"{admin} is no role", remedy)
+            yield Problem(f"cluster.admins[{index}]", admin, f"{admin} is no role", remedy)
     yield from _log_days("cluster.log_days", cluster.log_days)
 
 
@@ -159,27 +166,19 @@ def _system_nodes(config: StackConfig) -> Iterator[Problem]:
         names = ", ".join(nodes.instance_types)
         message = f"{names} have processors of two architectures, and a node group has one image"
         yield Problem("system_nodes.instance_types", names, message, "take types of one architecture")
+    for index, name in enumerate(nodes.instance_types):
+        yield from _system_type(f"system_nodes.instance_types[{index}]", name)
+    release, kubernetes = nodes.release, config.cluster.kubernetes
+    yield from release_problems("system_nodes.release", release, "al2023", kubernetes)
 
 
-def _versions(config: StackConfig) -> Iterator[Problem]:
-    for kind, named, known in (
-        ("addons", config.versions.addons, tuple(ADD_ONS)),
-        ("charts", config.versions.charts, (*CHARTS, DRA_DRIVER)),
-    ):
-        for name in named:
-            if name not in known:
-                hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
-                message = f"{name} is not installed by this program"
-                yield Problem(f"versions.{kind}.{name}", named[name], message, hint.removeprefix("; "))
-
-
-def _too_old(config: StackConfig) -> Iterator[Problem]:
-    for name, version in config.versions.addons.items():
-        known = ADD_ONS.get(name)
-        if known is None or known.minimum is None or numbers(version) >= numbers(known.minimum):
-            continue
-        message = f"{name} {version} is older than {known.minimum}"
-        yield Problem(f"versions.addons.{name}", version, message, f"take {known.minimum} or newer ({known.source})")
+def _system_type(key: str, name: str) -> Iterator[Problem]:
+    """There is no table of types without GPUs, so a misspelt one is told by its form alone."""
+    if name in instance_types():
+        yield Problem(key, name, f"{name} has GPUs, and system nodes run no engine", "take one such as m7i.xlarge")
+    elif not INSTANCE_FORM.fullmatch(name):
+        remedy = "write a family and a size, such as m7i.xlarge"
+        yield Problem(key, name, f"'{name}' is no instance type", remedy)
 
 
 def _secrets(config: StackConfig) -> Iterator[Problem]:
@@ -197,10 +196,28 @@ def _secrets(config: StackConfig) -> Iterator[Problem]:
 
 
 def _weights(config: StackConfig) -> Iterator[Problem]:
-    if config.weights.kind == "lustre":
-        weights = config.weights
-        said = f"{weights.capacity_gib} GiB with {weights.mb_per_second_per_tib} MB/s per TiB"
-        yield from of_findings("weights", said, wish_findings(weights))
+    weights = config.weights
+    if weights.kind != "lustre":
+        return
+    for finding in wish_findings(weights):
+        name = LUSTRE_KEYS.get(finding.rule.id, "kind")
+        yield from of_findings(f"weights.{name}", getattr(weights, name), [finding])
+    if weights.efa:
+        yield from _lustre_efa(weights, config)
+
+
+def _lustre_efa(weights: LustreWeights, config: StackConfig) -> Iterator[Problem]:
+    """EFA does not leave a zone, and a file system alone has nobody to talk to."""
+    pools = [pool for pool in config.pools if pool.efa]
+    if not pools:
+        message = "the file system is reached over EFA, and no pool has EFA"
+        yield Problem("weights.efa", "true", message, "leave it out, or set efa to true for a pool")
+        return
+    known = config.network.zones
+    zones = dict.fromkeys(zone for pool in pools for zone in places(pool, config) if zone in known)
+    if zones and weights.zone not in zones and weights.zone in known:
+        message = f"the file system stands in {weights.zone}, and the pools with EFA in {', '.join(zones)}"
+        yield Problem("weights.zone", weights.zone, message, f"take {' or '.join(zones)}, or leave weights.efa out")
 
 
 def _folder_pools(config: StackConfig, pools: Sequence[NodePool]) -> Iterator[Problem]:

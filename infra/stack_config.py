@@ -34,6 +34,16 @@ Region = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d$")]
 Zone = Annotated[str, StringConstraints(pattern=r"^[a-z]{2}(-[a-z]+)+-\d[a-z]$")]
 Email = Annotated[str, StringConstraints(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")]
 Minor = Annotated[str, StringConstraints(pattern=r"^1\.\d{2}$")]
+
+
+def _network_text(value: object) -> object:
+    """A bare number is an address to Python, and a slip to everybody else."""
+    if not isinstance(value, str | IPv4Network):
+        raise ValueError("an IPv4 network is text; write its first address and length, such as 10.0.0.0/16")
+    return value
+
+
+Network = Annotated[IPv4Network, BeforeValidator(_network_text)]
 Reservation = Annotated[str, StringConstraints(pattern=r"^cr-[0-9a-f]{8,17}$")]
 Snapshot = Annotated[str, StringConstraints(pattern=r"^snap-[0-9a-f]{8,17}$")]
 FolderPath = Annotated[str, StringConstraints(pattern=r"^/[A-Za-z0-9._/-]*$")]
@@ -50,7 +60,7 @@ def _is_repository(value: str) -> str:
             "give 2 to 256 lower-case letters and digits, in parts between single slashes, with single dots, one or "
             "two underscores or dashes inside a part"
         )
-        raise ValueError(f"'{value[:60]}' is no name that ECR takes for a repository; {remedy}")
+        raise ValueError(f"{value[:60]!r} is no name that ECR takes for a repository; {remedy}")
     return value
 
 
@@ -60,7 +70,7 @@ Repository = Annotated[str, AfterValidator(_is_repository)]
 class NetworkConfig(Value):
     """The VPC."""
 
-    cidr: IPv4Network = IPv4Network("10.0.0.0/16")
+    cidr: Network = IPv4Network("10.0.0.0/16")
     zones: Annotated[tuple[Zone, ...], Field(min_length=2)]
     """Zones with subnets; EKS wants two at least."""
     nat: Literal["per-zone", "one"] = "per-zone"
@@ -73,7 +83,7 @@ class ClusterConfig(Value):
 
     kubernetes: Minor
     endpoint: Literal["private", "public"] = "private"
-    public_cidrs: tuple[IPv4Network, ...] = ()
+    public_cidrs: tuple[Network, ...] = ()
     """Who reaches a public endpoint; only and always with ``endpoint: public``."""
     admins: Annotated[tuple[Arn, ...], Field(min_length=1)]
     """IAM roles that get cluster-admin by an access entry; nobody else has it, the creator neither."""

@@ -11,6 +11,7 @@ from infra.versions import add_on_version, add_ons_of
 NO_ACCOUNT = "000000000000"
 NOBODY = ".invalid"
 """The end of mail addresses that reach nobody (RFC 2606)."""
+_NOBODYS_ACCOUNT = f"the account {NO_ACCOUNT} is nobody's: give your own"
 _ONLY_ZEROS = re.compile(r"^[a-z]+-0+$")
 
 
@@ -28,13 +29,10 @@ def unfilled_problems(config: StackConfig) -> Iterator[Problem]:
 
 def _placeholders(config: StackConfig) -> Iterator[tuple[str, str]]:
     if config.account == NO_ACCOUNT:
-        yield "account", f"the account {NO_ACCOUNT} is nobody's: give your own"
+        yield "account", _NOBODYS_ACCOUNT
     for index, admin in enumerate(config.cluster.admins):
         if f":{NO_ACCOUNT}:" in admin:
-            yield (
-                f"cluster.admins[{index}]",
-                f"the account {NO_ACCOUNT} is nobody's: give a role of your own",
-            )
+            yield f"cluster.admins[{index}]", _NOBODYS_ACCOUNT
     for index, email in enumerate(config.budget.emails):
         if email.endswith(NOBODY):
             yield f"budget.emails[{index}]", "give mail addresses that somebody reads"

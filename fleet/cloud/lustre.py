@@ -171,12 +171,12 @@ def _capacity(system: FileSystem) -> Iterator[Finding]:
     if gib is None:
         yield Finding(CAPACITY, "no capacity")
         return
-    steps = _steps(system)
+    steps, step = _steps(system), EFA_CAPACITY_GIB.get(tier or 0) if system.has_efa else None
     if steps is not None and gib not in steps[0] and (gib <= 0 or gib % steps[1]):
-        yield Finding(CAPACITY, f"a capacity of {gib} GiB", _nearest(gib, *steps), {"capacity_gib": gib})
+        possible = steps if step is None else ((), step)  # what a message proposes has to fit both
+        yield Finding(CAPACITY, f"a capacity of {gib} GiB", _nearest(gib, *possible), {"capacity_gib": gib})
         return
-    step = EFA_CAPACITY_GIB.get(tier or 0)
-    if system.has_efa and step is not None and gib % step:
+    if step is not None and gib % step:
         message = f"a capacity of {gib} GiB with EFA at {tier} MB/s per TiB"
         yield Finding(EFA_CAPACITY, message, _nearest(gib, (), step), {"capacity_gib": gib, "step_gib": step})
 
@@ -239,7 +239,8 @@ def _metadata(system: FileSystem) -> Iterator[Finding]:
     elif mode != "USER_PROVISIONED":
         yield Finding(METADATA, f"metadata mode {mode}")
     elif iops is None or not is_metadata_iops(iops):
-        yield Finding(METADATA, f"{'no' if iops is None else iops} metadata IOPS with mode USER_PROVISIONED")
+        said = "metadata IOPS of one's own without a number" if iops is None else f"{iops} metadata IOPS"
+        yield Finding(METADATA, f"{said}; no file system has that")
 
 
 def is_metadata_iops(iops: int) -> bool:

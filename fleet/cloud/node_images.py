@@ -42,7 +42,7 @@ AMI_RELEASE = CloudRule(
     "ami-release-unpinned",
     Grade.HIGH,
     "A node group pins the release of its AMI",
-    "set release_version: without it every new release rolls the nodes",
+    "set release_version, such as 1.34.4-20300101: without it every new release rolls the nodes",
     "pulumi-eks#980, pulumi-eks#1086, pulumi-eks#862, terraform-aws-eks#1826",
 )
 OPERATOR_DRIVER = CloudRule(
@@ -80,6 +80,10 @@ MINIMUM_DRIVERS: Mapping[int, int] = {11: 450, 12: 525, 13: 580}
 An image that brings NVIDIA's forward compatibility package can do with an older branch; that is not counted on.
 """
 AL2_ENDS_AT = (1, 33)
+_RELEASE = re.compile(r"v?\d+\.\d+\.\d+-[0-9a-z]+")
+"""``1.34.4-20300101`` of Amazon Linux, ``1.50.0-0a1b2c3d`` of Bottlerocket."""
+_IMAGE_ID = re.compile(r"ami-[0-9a-f]{8}([0-9a-f]{9})?")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 
 class DriverFit(StrEnum):
@@ -152,7 +156,7 @@ def driver_findings(ami_type: str, *, gpus: int) -> Iterator[Finding]:
 
 def ended_findings(ami_type: str, kubernetes: str) -> Iterator[Finding]:
     """Whether the AMI type still exists for that Kubernetes version."""
-    found, version = AMI_TYPES.get(ami_type), re.match(r"(\d+)\.(\d+)", kubernetes)
+    found, version = AMI_TYPES.get(ami_type), _VERSION.match(kubernetes)
     if found is None or found.family != "al2" or version is None:
         return
     if (int(version[1]), int(version[2])) >= AL2_ENDS_AT:
@@ -161,8 +165,24 @@ def ended_findings(ami_type: str, kubernetes: str) -> Iterator[Finding]:
 
 def release_findings(release: str | None, *, has_image: bool) -> Iterator[Finding]:
     """Whether the AMI release is pinned; a template with an image id pins it by that."""
-    if not has_image and (not release or release.casefold() in ("latest", "recommended")):
-        yield Finding(AMI_RELEASE, f"release_version is {release or 'not set'}")
+    if not has_image and (release is None or _RELEASE.fullmatch(release) is None):
+        yield Finding(AMI_RELEASE, f"the release of the AMI is {release or 'not set'}")
+
+
+def image_id_findings(image: str) -> Iterator[Finding]:
+    """Whether a template's image is one image and not the newest one of some name."""
+    if _IMAGE_ID.fullmatch(image) is None:
+        yield Finding(AMI_RELEASE, f"the image of the launch template is {image}", "name one image by its id, ami-…")
+
+
+def release_version_findings(ami_type: str, release: str, kubernetes: str) -> Iterator[Finding]:
+    """Whether the release is one for that Kubernetes version; those of Bottlerocket have numbers of their own."""
+    found, wanted, said = AMI_TYPES.get(ami_type), _VERSION.match(kubernetes), _VERSION.match(release)
+    if found is None or found.family not in ("al2", "al2023") or wanted is None or said is None:
+        return
+    if wanted.groups() != said.groups():
+        message = f"the release of the AMI is {release} and the Kubernetes version {kubernetes}"
+        yield Finding(AMI_RELEASE, message, f"take a release of {kubernetes}")
 
 
 def operator_findings(ami_types: Collection[str], *, installs: Mapping[str, bool]) -> Iterator[Finding]:
@@ -179,6 +199,18 @@ def device_plugin_findings(ami_type: str, *, runs_chart: bool) -> Iterator[Findi
     found = AMI_TYPES.get(ami_type)
     if runs_chart and found is not None and found.has_device_plugin:
         yield Finding(DEVICE_PLUGIN, f"the device plugin chart runs on {ami_type} nodes, whose image has one")
+
+
+def announcer_findings(announcers: Collection[str]) -> Iterator[Finding]:
+    """Whether two installations announce the GPUs of the same nodes; by name."""
+    if len(announcers) > 1:
+        yield Finding(DEVICE_PLUGIN, f"{' and '.join(announcers)} announce the same GPUs", "keep one of them")
+
+
+def custom_image_findings(*, has_image: bool) -> Iterator[Finding]:
+    """Whether GPU nodes with the AMI type CUSTOM have the image that it speaks of."""
+    if not has_image:
+        yield Finding(AMI_DRIVER, "the AMI type is CUSTOM, and the launch template of the GPU nodes has no image_id")
 
 
 def preload_findings(family: ImageFamily, snapshot: str | None) -> Iterator[Finding]:

@@ -122,7 +122,7 @@ class Buying:
 def target_findings(buying: Buying) -> Iterator[Finding]:
     """Whether a Capacity Block has its reservation, and spot has none."""
     if buying.is_block and not buying.reservation_id:
-        yield Finding(BLOCK_TARGET, "a Capacity Block without a capacity reservation target: nodes would not start")
+        yield Finding(BLOCK_TARGET, "a Capacity Block without a reservation: nodes would not start")
     if buying.capacity_type == "SPOT" and buying.reservation_id:
         yield Finding(RESERVATION_SPOT, f"spot nodes target the reservation {buying.reservation_id}")
 
@@ -160,7 +160,7 @@ def sold_findings(shape: InstanceType, buying: Buying) -> Iterator[Finding]:
     """Whether the type is sold that way."""
     wanted = next((name for name, type_ in CAPACITY_TYPES.items() if type_ == buying.capacity_type), None)
     if wanted not in shape.purchase_classes:
-        message = f"{shape.name} is not sold as {buying.capacity_type}"
+        message = f"{shape.name} is not sold as {wanted or buying.capacity_type}"
         yield Finding(NOT_SOLD, f"{message}; it is sold as {', '.join(shape.purchase_classes)}")
 
 

@@ -1,0 +1,41 @@
+"""The names of a pool's node groups in EKS, and whether they are short enough."""
+
+from collections.abc import Iterator, Sequence
+
+from infra.problem import Problem
+from infra.stack_config import PoolConfig, StackConfig
+from infra.zone_groups import zone_groups
+
+LONGEST_ENVIRONMENT = 20
+"""Names of IAM roles end at 64 characters, and the environment's stands in all of them."""
+LONGEST = 63
+"""Letters of a node group's name (EKS API, CreateNodegroup)."""
+DIGITS_BEHIND = len("-1234567")
+"""What Pulumi puts behind the name of what it may have to replace."""
+
+
+def node_group_names(pool: PoolConfig, environment: str, zones: Sequence[str]) -> tuple[str, ...]:
+    """As the program registers them, without what Pulumi puts behind; raises `ValueError` as `zone_groups` does."""
+    groups = zone_groups(pool, zones)
+    return tuple(f"enginehouse-{environment}-{pool.name}{group.suffix}-nodes" for group in groups)
+
+
+def name_problems(pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
+    """A name that EKS would refuse; other problems of the pool or of the environment come first."""
+    if len(config.environment) > LONGEST_ENVIRONMENT:
+        return
+    try:
+        names = node_group_names(pool, config.environment, config.network.zones)
+    except ValueError:
+        return
+    over = max(map(len, names)) + DIGITS_BEHIND - LONGEST
+    if over > 0:
+        longest = max(names, key=len)
+        message = f"its node group would be {longest}-…, and EKS takes {LONGEST} letters"
+        remedy = _remedy(pool.name, len(pool.name) - over)
+        yield Problem(f"pools.{pool.name}.name", pool.name, message, remedy)
+
+
+def _remedy(name: str, letters: int) -> str:
+    shorter = name[: max(letters, 0)].rstrip("-")
+    return f"take {letters} letters at most, such as {shorter}" if shorter else "take a shorter environment as well"
