@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra.cloud_client import CloudUnanswered
 from infra.cloud_session import clients
-from infra.open_values import Clients, Fill, contradictions, fills
+from infra.open_values import Clients, Fill, contradictions, fills, version_contradictions
 from infra.problem import StackRefused
 from infra.stack_file import config_of, filled
 from sources.errors import SourceError
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None, *, connect: Callable[[str], Cli
     try:
         cloud = connect(config.region)
         found = list(fills(config, cloud))
-        wrong = [problem.sentence for problem in contradictions(config, cloud.ec2)]
+        against = [*contradictions(config, cloud.ec2), *version_contradictions(config, cloud.eks)]
     except CloudUnanswered as error:
         _complain([str(error)])
         return 1
@@ -52,8 +52,8 @@ def main(arguments: Sequence[str] | None = None, *, connect: Callable[[str], Cli
             _complain([str(error)])
             return 1
     left = [f"{fill.key}: {fill.reason}" for fill in found if fill.value is None]
-    _complain([*left, *wrong])
-    return 1 if left or wrong else 0
+    _complain([*left, *(problem.sentence for problem in against)])
+    return 1 if left or against else 0
 
 
 def _tell(found: Iterable[Fill]) -> None:

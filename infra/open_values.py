@@ -69,6 +69,14 @@ def contradictions(config: StackConfig, ec2: Ec2) -> Iterator[Problem]:
             yield from _reservation(pool, pool.reservation_id, config, ec2)
 
 
+def version_contradictions(config: StackConfig, eks: Eks) -> Iterator[Problem]:
+    """Versions of add-ons that the configuration states and EKS does not have; raises `CloudClosed`."""
+    for name in add_ons_of(config):
+        version, kubernetes = config.versions.addons.get(name), config.cluster.kubernetes
+        if version:
+            yield from _version(eks, name, version, kubernetes)
+
+
 def last_whole_day(ends_at: datetime) -> date:
     """The last day that a block covers wholly: it ends within the day of its end."""
     return ends_at.date() - timedelta(days=1)
@@ -79,6 +87,20 @@ def _add_ons(config: StackConfig, eks: Eks) -> Iterator[Fill]:
         if add_on_version(name, config.versions) is None:
             ask = partial(_add_on, eks, name, config.cluster.kubernetes)
             yield _answer(("versions", "addons", name), ask)
+
+
+def _version(eks: Eks, name: str, version: str, kubernetes: str) -> Iterator[Problem]:
+    key = f"versions.addons.{name}"
+    try:
+        choice = add_on(eks, name, kubernetes)
+    except CloudClosed:
+        raise
+    except CloudUnanswered as error:
+        yield Problem(key, version, str(error), "ask again, or take another cluster.kubernetes")
+        return
+    if version not in choice.versions:
+        message = f"EKS has no version {version} of {name} for Kubernetes {kubernetes}"
+        yield Problem(key, version, message, f"take {choice.default or ' or '.join(choice.versions)}")
 
 
 def _add_on(eks: Eks, name: str, kubernetes: str) -> str:

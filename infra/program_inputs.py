@@ -12,7 +12,7 @@ from infra.manifest_review import Judged, judged
 from infra.problem import Problem, StackRefused
 from infra.stack_config import StackConfig
 from sources import environment as environment_files
-from sources import facts
+from sources import facts, policy_file
 from sources.environment import Environment
 from sources.errors import SourceError
 
@@ -34,8 +34,10 @@ def read_inputs(config: StackConfig, *, environments: Path, data_dirs: Sequence[
     """What the environment's folder says.
 
     Raises:
-        StackRefused: a file that can't be read. Refused manifests are in ``judged``.
+        StackRefused: a file that can't be read, an environment of which the policy says nothing. Refused manifests are
+            in ``judged``.
     """
+    _check_environment(config.environment, environments.parent)
     folder = environments / config.environment
     try:
         environment = environment_files.read(folder)
@@ -47,12 +49,23 @@ def read_inputs(config: StackConfig, *, environments: Path, data_dirs: Sequence[
             today=today,
             data_dirs=data_dirs,
             environments_dir=environments,
+            policy=policy_file.locate(working_tree=environments.parent),
             catalogue_digest=catalogue.digest,
         )
         return Inputs(environment, judged(folder, known, catalogue, environment.adopted), catalogue)
     except SourceError as error:
         remedy = f"correct it; environments/{config.environment} may also be absent"
         raise StackRefused([Problem("environment", config.environment, str(error), remedy)]) from None
+
+
+def _check_environment(name: str, checkout: Path) -> None:
+    """The policy pack asks the same, and would end the preview without the other messages."""
+    try:
+        unknown = policy_file.unknown_environment(policy_file.read(working_tree=checkout), name)
+    except SourceError as error:
+        raise StackRefused([Problem("environment", name, str(error), "correct the policy")]) from None
+    if unknown is not None:
+        raise StackRefused([Problem("environment", name, unknown, f"correct it, or {policy_file.how_to_add(name)}")])
 
 
 def _has_manifests(folder: Path) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from infra.cloud_client import CloudClosed
 from infra.fill_versions import main
-from infra.open_values import Clients, Fill, contradictions, fills, last_whole_day
+from infra.open_values import Clients, Fill, contradictions, fills, last_whole_day, version_contradictions
 from infra.stack_file import config_of, filled
 from tests.infra.moto_gaps import add_on_page, reservation_answer
 from tests.infra.stacks import H100_BLOCK, L4, LUSTRE, RESERVATION, ZONE, ZONES, stack
@@ -116,6 +116,25 @@ def test_each_contradiction_is_told_with_its_key(cloud, key, words):
     (problem,) = contradictions(BLOCK, cloud)
     assert problem.key == key
     assert words in problem.message
+
+
+@given(stated=st.dictionaries(st.sampled_from(["vpc-cni", "coredns", "aws-fsx-csi-driver"]), st.booleans()))
+def test_a_version_that_eks_does_not_have_is_told_with_one_that_it_has(stated):
+    versions = {name: "v9.9.9-eksbuild.1" if is_right else "v99.99.99-eksbuild.7" for name, is_right in stated.items()}
+    wrong = list(version_contradictions(stack(versions={"addons": versions}), Cloud()))
+    expected = {f"versions.addons.{name}" for name, is_right in stated.items() if not is_right}
+    assert {problem.key for problem in wrong} == expected - {"versions.addons.aws-fsx-csi-driver"}  # no Lustre
+    for problem in wrong:
+        assert "EKS has no version v99.99.99-eksbuild.7" in problem.message
+        assert problem.remedy == "take v9.9.9-eksbuild.1"
+
+
+def test_an_add_on_that_eks_does_not_know_is_told_and_closed_doors_end_everything():
+    config = stack(versions={"addons": {"vpc-cni": "v1.20.0"}})
+    (problem,) = version_contradictions(config, Cloud(refuses="describe_addon_versions:Throttled"))
+    assert (problem.key, problem.value) == ("versions.addons.vpc-cni", "v1.20.0")
+    with pytest.raises(CloudClosed):
+        list(version_contradictions(config, Cloud(refuses="describe_addon_versions:ExpiredToken")))
 
 
 def comments(lines) -> list[str]:
