@@ -1,5 +1,7 @@
 """What fields of a stack's configuration mean where the code does not say it below them."""
 
+from infra.finding_words import CAPACITY_CHOICE, EFA_CHOICE, METADATA_CHOICE
+
 MEANINGS = {
     "StackConfig.region": "The region of everything.",
     "StackConfig.network": "The VPC and its subnets.",
@@ -12,7 +14,10 @@ MEANINGS = {
     "StackConfig.tags": "Tags of everything beside the own `environment`, `owner`, `managed-by`, `project`.",
     "NetworkConfig.cidr": "The range of addresses, /16 at most; each zone gets an eighth for its nodes.",
     "NetworkConfig.flow_log_days": "For how long flow logs are kept; `0` = for ever.",
-    "ClusterConfig.kubernetes": "The version of Kubernetes, of nodes too.",
+    "ClusterConfig.kubernetes": (
+        "The version of Kubernetes, of nodes too. A preview warns when EKS's standard support of it is over, ends "
+        "within 60 days, or is not known here."
+    ),
     "ClusterConfig.endpoint": "`private` is reached from inside the network, `public` from `public_cidrs` too.",
     "ClusterConfig.log_days": "For how long the control plane's logs are kept; `0` = for ever.",
     "ClusterConfig.deletion_protection": "Whether EKS refuses to delete the cluster.",
@@ -33,11 +38,11 @@ MEANINGS = {
     "PoolConfig.root_volume_gib": "The volume for images and pods; with local disks these take the images.",
     "PoolConfig.labels": "Labels of its nodes beside the fleet's own.",
     "LustreWeights.kind": "A file system that all nodes mount.",
-    "LustreWeights.capacity_gib": "1200, 2400 and steps of 2400; with EFA multiples of what the throughput asks for.",
+    "LustreWeights.capacity_gib": f"{CAPACITY_CHOICE}; with `efa` a multiple of {EFA_CHOICE}.",
     "LustreWeights.mb_per_second_per_tib": "The throughput tier.",
     "LustreWeights.zone": "The file system's zone; nodes in others read across zones.",
     "LustreWeights.efa": "Whether it is reached over EFA; fixed when it is made.",
-    "LustreWeights.metadata_iops": "1500, 3000, 6000, 12000 and steps of 12000 up to 192000.",
+    "LustreWeights.metadata_iops": f"`{METADATA_CHOICE.replace(',', '`,', 1)}.",
     "NodeLocalWeights.kind": "No file system.",
     "NodeLocalWeights.copy_image": "What copies weights for engines that can't stream: an image by digest with `aws`.",
     "BudgetConfig.usd_per_month": "The whole account's, as the budget has no filter by tag.",

@@ -30,6 +30,7 @@ from fleet.cloud.costs import pool_cost
 from fleet.prices import bundled
 from infra.providers import own_tags
 from infra.stack_file import config_of
+from infra.versions import AUTOSCALER_IMAGES, STANDARD_SUPPORT_ENDS
 from tests.pulumi.checkout import Checkout
 from tests.pulumi.doubles.account import Entry, living_of
 from tests.pulumi.engine import ENGINE, ROOT
@@ -381,6 +382,13 @@ def test_the_costs_of_the_guide_are_those_of_the_examples() -> None:
             each, most = cost.usd_per_node_hour, cost.most_usd_per_hour
             expected.append((name, pool.name, pool.instance_type, pool.purchase, money(each), money(most), of))
     assert rows == expected
+
+
+@pytest.mark.parametrize("name", ["dev", "staging", "prod"])
+def test_the_kubernetes_of_the_examples_is_known(name: str) -> None:
+    kubernetes = config_of((ROOT / f"Pulumi.{name}.yaml").read_text(encoding="utf-8")).cluster.kubernetes
+    assert kubernetes in STANDARD_SUPPORT_ENDS
+    assert kubernetes in AUTOSCALER_IMAGES
 
 
 def money(value: float | None) -> str:
