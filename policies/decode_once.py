@@ -8,6 +8,7 @@ the whole stack see first.
 
 from collections.abc import Callable
 from functools import partial
+from traceback import walk_tb
 from typing import Any
 
 from pulumi.runtime.proto import analyzer_pb2
@@ -24,7 +25,9 @@ from pulumi_policy import (
 from pulumi_policy import policy as framework
 from pulumi_policy.proxy import UnknownValueError
 
+from policies.adapter import Seen
 from policies.inputs_first import Inputs
+from policies.telling import Capped, capped
 
 _SERVER = "_PolicyAnalyzerServicer"
 """The framework's name of its server; `serve_decoded_once` puts this one in its place."""
@@ -62,7 +65,7 @@ class DecodedOnce(_Framework):
         self._inputs.hear(heard[0].urn, heard[0].props)
         response = analyzer_pb2.AnalyzeResponse()
         for policy in self._asked:
-            if not isinstance(policy, ResourceValidationPolicy) or self._is_off(policy):
+            if not isinstance(policy, ResourceValidationPolicy):
                 continue
             args = _of_policy(heard[0], self._get_policy_config(policy.name))
             self._ask(policy, partial(policy.validate, args), response)
@@ -79,7 +82,7 @@ class DecodedOnce(_Framework):
         self._inputs.put_before_outputs(heard[0])
         response = analyzer_pb2.AnalyzeResponse()
         for policy in self._asked:
-            if not isinstance(policy, StackValidationPolicy) or self._is_off(policy):
+            if not isinstance(policy, StackValidationPolicy):
                 continue
             args = StackValidationArgs(heard[0], self._get_policy_config(policy.name))
             self._ask(policy, partial(policy.validate, args), response)
@@ -89,27 +92,46 @@ class DecodedOnce(_Framework):
         level = EnforcementLevel.ADVISORY
         return _Framework(_LISTENING, "1", [policy], level)
 
-    def _is_off(self, policy: Policy) -> bool:
-        return bool(self._get_enforcement_level(policy) is EnforcementLevel.DISABLED)
+    def _get_enforcement_level(self, policy: Policy) -> Any:  # noqa: ANN401 the framework's server has no types
+        """No policy can be switched off: one that a configuration disables keeps the level of the policy file."""
+        level = super()._get_enforcement_level(policy)
+        return policy.enforcement_level if level is EnforcementLevel.DISABLED else level
 
     def _ask(
         self, policy: Policy, ask: Callable[[ReportViolation], object], response: analyzer_pb2.AnalyzeResponse
     ) -> None:
-        """Ask one policy; what it can't know yet becomes a warning that says so."""
+        """Ask one policy. What it can't know yet becomes a warning that says so; what it can't read refuses."""
         level = self._get_enforcement_level(policy)
         if level is EnforcementLevel.REMEDIATE:  # what could not be put right refuses
             level = EnforcementLevel.MANDATORY
         report = self._create_report_violation(response, policy.name, policy.description, level, policy.severity)
+        told = Capped(report)
         try:
-            ask(report)
+            ask(told)
         except UnknownValueError as unknown:
-            response.diagnostics.add(
-                **self._pack,
-                policyName=policy.name,
-                description=policy.description,
-                message=f"can't run policy '{policy.name}' during preview: {unknown.message}",
-                enforcementLevel=analyzer_pb2.ADVISORY,
-            )
+            message = f"can't run policy '{policy.name}' during preview: {unknown.message}"
+            self._add(response, policy, message, analyzer_pb2.ADVISORY)
+        except Exception as error:  # whatever a value that nobody thought of does to a rule
+            self._add(response, policy, _unreadable(policy, error), analyzer_pb2.MANDATORY, urn=_urn_of(error))
+        told.close()
+
+    def _add(
+        self,
+        response: analyzer_pb2.AnalyzeResponse,
+        policy: Policy,
+        message: str,
+        level: analyzer_pb2.EnforcementLevel.ValueType,
+        *,
+        urn: str = "",
+    ) -> None:
+        response.diagnostics.add(
+            **self._pack,
+            policyName=policy.name,
+            description=policy.description,
+            message=message,
+            enforcementLevel=level,
+            urn=urn,
+        )
 
 
 def serve_decoded_once() -> None:
@@ -121,3 +143,22 @@ def _of_policy(heard: ResourceValidationArgs, config: dict[str, Any] | None) -> 
     return ResourceValidationArgs(
         heard.resource_type, heard.props, heard.urn, heard.name, heard.opts, heard.provider, config
     )
+
+
+def _unreadable(policy: Policy, error: Exception) -> str:
+    """Which resource a policy could not read, and why."""
+    seen = _seen_at(error)
+    said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return capped(f"{policy.description}\n{seen.name if seen else 'the stack'}: can't be read: {said}")
+
+
+def _urn_of(error: Exception) -> str:
+    seen = _seen_at(error)
+    return seen.urn if seen else ""
+
+
+def _seen_at(error: Exception) -> Seen | None:
+    """The resource at which a rule looked when it failed: the innermost one on its way."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    found = (value for frame in reversed(frames) for value in frame.f_locals.values() if isinstance(value, Seen))
+    return next(found, None)
