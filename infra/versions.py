@@ -99,7 +99,8 @@ CHARTS: Mapping[str, Chart] = {
 AUTOSCALER_IMAGES: Mapping[str, str] = {"1.33": "v1.33.5", "1.34": "v1.34.4", "1.35": "v1.35.1", "1.36": "v1.36.0"}
 """Kubernetes version -> the image of Cluster Autoscaler that was made for it.
 
-Source: kops, clusterautoscaler.go, read on 2026-11-30; not tried. The project tests no other pairs; on a version that is missing here the chart's own image runs.
+Source: kops, clusterautoscaler.go, read on 2026-11-30; not tried. The project tests no other pairs; on a version that
+is missing here the chart's own image runs.
 """
 STANDARD_SUPPORT_ENDS: Mapping[str, date] = {
     "1.33": date(2026, 7, 29),
