@@ -8,7 +8,10 @@ from fleet import node_pools
 from fleet.node_pools import NodePool
 from fleet.value import Value
 from infra import stack_config
+from infra.config_words import flow
+from infra.node_group_names import LONGEST_ENVIRONMENT
 from infra.stack_config import StackConfig
+from infra.stack_examples import EXAMPLES
 from infra.versions import ADD_ONS, CHARTS, RETRIEVED
 
 WORDS = FieldWords(
@@ -18,6 +21,11 @@ WORDS = FieldWords(
         "a zone": stack_config.Zone,
         "a mail address": stack_config.Email,
         "a version such as `1.36`": stack_config.Minor,
+        "12 digits in quotes": stack_config.Account,
+        "an IPv4 network": stack_config.Network,
+        "`cr-` and hex digits": stack_config.Reservation,
+        "`snap-` and hex digits": stack_config.Snapshot,
+        "a folder from `/`": stack_config.FolderPath,
     },
     nothing="nothing",
 )
@@ -36,6 +44,16 @@ examples; all open ones are named in one message. Where an environment has
 [`pools.yaml`](files.md#node-pools-nodepool), its pools and these must say the same. How to fill everything in:
 [from an empty account to a cluster](../guides/aws.md).
 """
+OF_ONES_OWN = """
+## A stack of one's own
+A stack of another name than `dev`, `staging` and `prod` takes three steps; `mine` stands for its name.
+
+1. `cp Pulumi.dev.yaml Pulumi.mine.yaml`, and set `environment: mine` in it. The name is at most {letters} letters long.
+2. Add `mine: {{}}` under `environments` of `policies/policy.yaml`. Program and policy pack refuse an environment that
+   does not stand there, so that a mistyped name does not get milder rules. What its cluster may be stands under
+   `platform.environments` of the same file, and only where it differs from the default.
+3. `pulumi stack init mine`. A folder `environments/mine` may hold manifests, pools and images; it may also be absent.
+"""
 VERSIONS = """
 ## Known versions
 EKS publishes add-ons per Kubernetes version and region, so theirs are yours to fill in under `versions.addons`. Charts
@@ -49,7 +67,8 @@ OPEN = "yours to fill in"
 def render() -> str:
     """The page."""
     sections = "\n\n".join(map(_section, models_below(StackConfig)))
-    return page("Stack configuration", "`infra.stack_config`", INTRODUCTION, sections, *_versions())
+    own = OF_ONES_OWN.format(letters=LONGEST_ENVIRONMENT)
+    return page("Stack configuration", "`infra.stack_config`", INTRODUCTION, own, sections, *_versions())
 
 
 def _section(model: type[Value]) -> str:
@@ -58,7 +77,14 @@ def _section(model: type[Value]) -> str:
         for name, field in model.model_fields.items()
     ]
     text = plain((model.__doc__ or "").split("\n\n")[0])
-    return f"## {model.__name__}\n{text}\n\n" + table(("key", "type", "default", "meaning"), rows)
+    head = f"## {model.__name__}\n{text}\n\n" + table(("key", "type", "default", "meaning"), rows)
+    return f"{head}\n\n```yaml\n{_example(model)}```"
+
+
+def _example(model: type[Value]) -> str:
+    """What may stand in the section; the whole stack's shows its sections in one line each."""
+    lines = (f"{key}: {flow(value)}\n" for key, value in EXAMPLES[model].items())
+    return "".join(lines)
 
 
 def _meaning(model: type[Value], name: str) -> str:

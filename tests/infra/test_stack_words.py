@@ -8,12 +8,13 @@ from datetime import date
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ruamel.yaml import YAML
 
 from fleet.cloud.registry import BY_ID
 from fleet.value import Value
 from infra.config_places import KEY, place_of, shown
 from infra.config_reading import parse
-from infra.config_words import PATTERNS
+from infra.config_words import PATTERNS, flow
 from infra.finding_words import LUSTRE_KEYS, REMEDIES
 from infra.node_group_names import DIGITS_BEHIND, LONGEST, node_group_names
 from infra.problem import StackRefused
@@ -249,7 +250,7 @@ WRONG = {
     "system release of old": (DEV, {"system_nodes__release": "1.30.0-20300101"}, "system_nodes.release", "not of Kube"),
     "GPU for the system": (DEV, {"system_nodes__instance_types": ["g6.xlarge"]}, "system_nodes.instance_types[0]",
                            "has GPUs"),
-    "an AMI": (DEV, {"pools__0__image__release": "ami-0123"}, "pools.l4.image.release", "no release of AL2023"),
+    "an AMI": (DEV, {"pools__0__image__release": "ami-0123"}, "pools.l4.image.release", "ami-0123"),
     "AL2023 on Bottlerocket": (DEV, {"pools__0__image": {"family": "bottlerocket", "release": "1.36.0-20300101"}},
                                "pools.l4.image.release", "no release of Bottlerocket"),
     "Lustre alone with EFA": (stack("prod", weights=PROD.weights), {}, "weights.efa", "no pool has EFA"),
@@ -304,6 +305,11 @@ def test_what_is_not_filled_in_is_asked_for_in_one_sentence_each():
     (problem,) = problems(stack("dev", account="000000000000", cluster=nobody), today=TODAY)
     assert problem.message == "2 values are not filled in: account, cluster.admins[0]"
     assert problem.remedy == "the account 000000000000 is nobody's: give your own"
+
+
+def test_an_example_in_one_line_reads_back():
+    for example in EXAMPLES.values():
+        assert YAML(typ="safe", pure=True).load(flow(example)) == example
 
 
 def test_every_required_key_has_an_example_and_the_whole_example_is_right():
