@@ -4,7 +4,7 @@ An unknown value is the framework's `UnknownValueError`. It goes on as `NotJudge
 reads that the rule has not spoken; everything that could be judged is reported before.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -60,12 +60,24 @@ class Seen:
         return is_set and any(item.type in types for item in self.stack.sources(self, prop))
 
     def links(self, prop: str, *types: str) -> tuple["Seen", ...]:
-        """The resources of some types from which a property comes: by dependency, else by a known id.
+        """The resources of some types from which a property comes: by dependency, and by ids and names written down.
 
-        Where none of the stack's resources is it and the value is unknown, that is unknown too.
+        An unknown value that none of them can be is unknown: each of a list has to come from a resource of its own.
         """
-        found = tuple(item for item in self.stack.sources(self, prop) if item.type in types)
-        return found or self.stack.with_ids(_texts_in(self.props.get(prop)), types)
+        sources = tuple(item for item in self.stack.sources(self, prop) if item.type in types)
+        words, unknown = _words_in(self.props, prop)
+        named = self.stack.with_ids(words, types)
+        unnamed = sum(not _names_of(item.props) & words for item in sources)
+        if unknown and (len(unknown) > unnamed if _is_list(self.props, prop) else not sources and not named):
+            raise unknown[0]
+        return tuple({item.urn: item for item in (*sources, *named)}.values())
+
+    def outside(self, prop: str, *types: str) -> int:
+        """How many members of a list no resource of the stack gives."""
+        if not _is_list(self.props, prop):
+            return 0
+        words, unknown = _words_in(self.props, prop)
+        return max(0, len(words) + len(unknown) - len(self.links(prop, *types)))
 
 
 @dataclass(slots=True)
@@ -77,7 +89,7 @@ class Stack:
     dependencies: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """URN -> property -> URNs."""
     users: dict[tuple[str, str], dict[str, list[Seen]]] = field(default_factory=dict)
-    """Type and property -> URN of a source -> resources: worked out once for each."""
+    """Type and property -> URN, id or name of a source -> resources: worked out once for each."""
 
     def of(self, *types: str) -> tuple[Seen, ...]:
         """The resources of some types."""
@@ -91,26 +103,30 @@ class Stack:
     def pointing_at(self, target: Seen, type_: str, prop: str) -> tuple[Seen, ...]:
         """The resources of a type whose property comes from another resource.
 
-        Whoever depends on other resources alone does not point here, whatever its unknown value will be.
+        Whoever depends on other resources alone and writes no id of this one does not point here.
         """
         if (type_, prop) not in self.users:
             self.users[type_, prop] = self._users_by_source(type_, prop)
-        by_source = self.users[type_, prop]
-        loose = (item for item in by_source.get("", ()) if target in item.links(prop, target.type))
-        return (*by_source.get(target.urn, ()), *loose)
+        users = self.users[type_, prop]
+        by_name = [user for name in sorted(_names_of(target.props)) for user in users.get(name, ())]
+        loose = [item for item in users.get("", ()) if target in item.links(prop, target.type)]
+        return tuple({item.urn: item for item in (*users.get(target.urn, ()), *by_name, *loose)}.values())
 
     def _users_by_source(self, type_: str, prop: str) -> dict[str, list["Seen"]]:
-        """URN of a source -> who uses it; under the empty one who has none."""
+        """URN, id or name of a source -> who uses it; under the empty one whose values may be anything."""
         found: dict[str, list[Seen]] = {}
         for item in self.of(type_):
-            for urn in [source.urn for source in self.sources(item, prop)] or [""]:
-                found.setdefault(urn, []).append(item)
+            sources = [source.urn for source in self.sources(item, prop)]
+            words, unknown = _words_in(item.props, prop)
+            is_loose = len(unknown) > len(sources) if _is_list(item.props, prop) else bool(unknown) and not sources
+            for key in {*sources, *words} | ({""} if is_loose else set()):
+                found.setdefault(key, []).append(item)
         return found
 
-    def with_ids(self, ids: Iterable[str], types: Sequence[str]) -> tuple[Seen, ...]:
-        """The resources with some ids, for ids that somebody wrote down."""
-        wanted = set(ids)
-        return tuple(item for item in self.of(*types) if _known_id(item.props) in wanted) if wanted else ()
+    def with_ids(self, words: Collection[str], types: Sequence[str]) -> tuple[Seen, ...]:
+        """The resources with some ids or names, for those that somebody wrote down."""
+        wanted = set(words)
+        return tuple(item for item in self.of(*types) if _names_of(item.props) & wanted) if wanted else ()
 
 
 Judge: TypeAlias = Callable[[Seen], Iterable[Finding]]
@@ -235,19 +251,43 @@ def _message(seen: Seen | None, finding: Finding) -> str:
     return f"{seen.name}: {finding.sentence}" if seen else finding.sentence
 
 
-def _known_id(props: Props) -> str | None:
+def _names_of(props: Props) -> frozenset[str]:
+    """The words by which others may call a resource, as far as they are known."""
+    found = set()
+    for key in ("id", "name"):
+        try:
+            found.add(props.get(key))
+        except UnknownValueError:
+            continue
+    return frozenset(word for word in found if isinstance(word, str) and word)
+
+
+def _is_list(props: Props, key: str) -> bool:
     try:
-        return props.get("id")
+        return isinstance(props.get(key), Sequence) and not isinstance(props[key], str)
     except UnknownValueError:
-        return None
+        return False
 
 
-def _texts_in(value: object) -> Iterator[str]:
+def _words_in(props: Props, key: str) -> tuple[frozenset[str], list[UnknownValueError]]:
+    """The texts in a property, and what of it is unknown."""
+    words: set[str] = set()
+    unknown: list[UnknownValueError] = []
+    _read_words(props, key, words, unknown)
+    return frozenset(words), unknown
+
+
+def _read_words(holder: Any, key: Any, words: set[str], unknown: list[UnknownValueError]) -> None:  # noqa: ANN401
+    try:
+        value = holder.get(key) if isinstance(holder, Mapping) else holder[key]
+    except UnknownValueError as error:
+        unknown.append(error)
+        return
     if isinstance(value, str):
-        yield value
+        words.add(value)
     elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts_in(item)
+        for name in value:
+            _read_words(value, name, words, unknown)
     elif isinstance(value, Sequence):
-        for item in value:
-            yield from _texts_in(item)
+        for index in range(len(value)):
+            _read_words(value, index, words, unknown)

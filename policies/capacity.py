@@ -26,8 +26,8 @@ def _block_type(seen: Seen) -> Iterator[Finding]:
 
 def _sold(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
-    if group.shape is not None:
-        yield from purchase.sold_findings(group.shape, group.buying)
+    for shape in group.shapes:
+        yield from purchase.sold_findings(shape, group.buying)
 
 
 def _reservation_zone(seen: Seen) -> Iterator[Finding]:
@@ -60,8 +60,8 @@ def _placement(seen: Seen) -> Iterator[Finding]:
 def _placement_strategy(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
     strategy = _strategy(group)
-    if strategy is not None and group.shape is not None:
-        yield from purchase.strategy_findings(group.shape, strategy)
+    for shape in group.shapes if strategy is not None else ():
+        yield from purchase.strategy_findings(shape, strategy or "")
 
 
 def _strategy(group: Group) -> str | None:

@@ -1,9 +1,11 @@
 """A node group with everything that it stands on: launch template, cluster, subnets, placement group."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from fleet.cloud.interfaces import EFA_TYPES, Interface
+from fleet.cloud.node_types import is_gpu_type
 from fleet.cloud.purchase import Buying
 from fleet.hardware import InstanceType, instance_types
 from policies.adapter import Props, Seen, Stack
@@ -16,6 +18,22 @@ SUBNET = "aws:ec2/subnet:Subnet"
 PLACEMENT_GROUP = "aws:ec2/placementGroup:PlacementGroup"
 RESERVATION = "aws:ec2/capacityReservation:CapacityReservation"
 _NOTHING: Props = {}
+_ADDRESSES = (
+    "associateCarrierIpAddress",
+    "ipv4AddressCount",
+    "ipv4Addresses",
+    "ipv4PrefixCount",
+    "ipv4Prefixes",
+    "ipv6AddressCount",
+    "ipv6Addresses",
+    "ipv6PrefixCount",
+    "ipv6Prefixes",
+    "primaryIpv6",
+    "privateIpAddress",
+)
+"""Keys by which an interface asks for addresses of its own."""
+_NO_ADDRESS = ("", "false", "0")
+_OUTSIDE = ("the zone of a subnet outside of the stack", "the zone of another subnet outside of the stack")
 
 
 @dataclass(frozen=True)
@@ -60,16 +78,27 @@ class Group:
         return texts(self.props, "instanceTypes")
 
     @property
-    def shape(self) -> InstanceType | None:
-        """The GPU instance type of its nodes; ``None`` = they have no GPU that we know."""
-        names = (self.template_type or "", *self.group_types)
-        return next((instance_types()[name] for name in names if name in instance_types()), None)
+    def types(self) -> tuple[str, ...]:
+        """Every instance type that its nodes may be."""
+        return tuple(dict.fromkeys((*((self.template_type,) if self.template_type else ()), *self.group_types)))
+
+    @property
+    def shapes(self) -> tuple[InstanceType, ...]:
+        """The GPU instance types that its nodes may be, as far as the table knows them."""
+        return tuple(instance_types()[name] for name in self.types if name in instance_types())
+
+    @property
+    def has_gpus(self) -> bool:
+        """Whether some of its nodes may have GPUs, of the table or not."""
+        return any(is_gpu_type(name) for name in self.types)
 
     @property
     def zones(self) -> tuple[str, ...]:
-        """The zones of its subnets, as far as the subnets stand in the stack."""
-        found = (text(subnet.props, "availabilityZone") for subnet in self.seen.links("subnetIds", SUBNET))
-        return tuple(sorted({zone for zone in found if zone}))
+        """The zones where its nodes may stand; a subnet outside of the stack counts as a zone that nobody knows."""
+        subnets = self.seen.links("subnetIds", SUBNET)
+        asked = text(self.template_props, "placement", "availabilityZone")
+        outside = _OUTSIDE[: self.seen.outside("subnetIds", SUBNET)]
+        return tuple(sorted({*map(_zone, subnets), *((asked,) if asked else ()), *outside}))
 
     @property
     def ami_type(self) -> str | None:
@@ -86,7 +115,7 @@ class Group:
     def has_efa(self) -> bool:
         """Whether its nodes get EFA interfaces, on an instance that has EFA."""
         wants = any(item.type in EFA_TYPES for item in self.interfaces)
-        return wants and self.shape is not None and self.shape.supports_efa
+        return wants and any(shape.supports_efa for shape in self.shapes)
 
     @property
     def reservation_id(self) -> str | None:
@@ -106,6 +135,19 @@ def groups_in(stack: Stack) -> tuple[Group, ...]:
     return tuple(Group(seen) for seen in stack.of(NODE_GROUP))
 
 
+def _asks(value: object) -> bool:
+    """Whether an address is asked for: no empty list, no number zero, however it is written."""
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return len(value) > 0
+    return bool(value) and str(value).casefold() not in _NO_ADDRESS
+
+
+def _zone(subnet: Seen) -> str:
+    """The zone of a subnet: by its name, else by its id, else a zone that only this subnet has."""
+    known = text(subnet.props, "availabilityZone") or text(subnet.props, "availabilityZoneId")
+    return known or f"the zone of {subnet.name}"
+
+
 def interfaces_of(template: Props) -> tuple[Interface, ...]:
     """The network interfaces of a launch template, without their security groups."""
     return tuple(_interface(item) for item in parts(template, "networkInterfaces"))
@@ -117,4 +159,5 @@ def _interface(item: Props) -> Interface:
         device=number(item, "deviceIndex") or 0,
         type=text(item, "interfaceType") or "interface",
         wants_public_ip=flag(item, "associatePublicIpAddress"),
+        addresses=tuple(key for key in _ADDRESSES if _asks(at(item, key))),
     )

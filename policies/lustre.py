@@ -107,7 +107,7 @@ def _has_driver(stack: Stack) -> bool:
 
 
 def _startup_taint(seen: Seen) -> Iterator[Finding]:
-    if seen.stack.of(FILE_SYSTEM) and Group(seen).shape is not None:
+    if seen.stack.of(FILE_SYSTEM) and Group(seen).has_gpus:
         keys = [text(item, "key") or "" for item in parts(seen.props, "taints")]
         yield from lustre_nodes.startup_taint_findings(keys)
 

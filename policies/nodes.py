@@ -1,13 +1,16 @@
 """Policies on node groups and their launch templates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from fleet.cloud import interfaces, node_access, node_groups
+from pulumi_policy.proxy import UnknownValueError
+
+from fleet.cloud import interfaces, node_access, node_groups, node_types
 from fleet.cloud.finding import Finding
 from fleet.cloud.node_groups import Scaling, Taint, TypePlaces
+from fleet.hardware import InstanceType
+from policies import autoscalers
 from policies.adapter import Check, Seen, Stack, StackCheck
 from policies.groups import NODE_GROUP, TEMPLATE, Group, interfaces_of
-from policies.helm import has_chart
 from policies.knowledge import Ground
 from policies.reading import at, count, flag, has, labels, number, parts, text
 
@@ -20,14 +23,23 @@ _TEMPLATE_FIELDS = {
 
 
 def _interfaces(seen: Seen) -> Iterator[Finding]:
+    users = [Group(user) for user in seen.stack.pointing_at(seen, NODE_GROUP, "launchTemplate")]
     asked = interfaces_of(seen.props)
-    if not asked:
-        return
-    users = seen.stack.pointing_at(seen, NODE_GROUP, "launchTemplate")
-    shapes = {shape.name: shape for user in users if (shape := Group(user).shape) is not None}
-    for shape in shapes.values():
-        has_efa = any(item.type in interfaces.EFA_TYPES for item in asked)
-        yield from interfaces.interface_findings(shape, asked, wants_efa=has_efa)
+    has_efa = any(item.type in interfaces.EFA_TYPES for item in asked)
+    if asked:
+        for shape in _shapes(users):
+            yield from interfaces.interface_findings(shape, asked, wants_efa=has_efa)
+    if not has_efa:
+        for shape in _shapes(filter(_promises_efa, users)):
+            yield from interfaces.label_findings(shape)
+
+
+def _promises_efa(group: Group) -> bool:
+    return labels(group.props, "labels").get(interfaces.EFA_LABEL) == "true"
+
+
+def _shapes(groups: Iterable[Group]) -> Iterable[InstanceType]:
+    return {shape.name: shape for group in groups for shape in group.shapes}.values()
 
 
 def _group_places(seen: Seen) -> Iterator[Finding]:
@@ -68,6 +80,23 @@ def _types(seen: Seen) -> Iterator[Finding]:
     yield from node_groups.type_findings(TypePlaces(group.template_type, group.group_types))
 
 
+def _known_types(seen: Seen) -> Iterator[Finding]:
+    for name in Group(seen).types:
+        yield from node_types.type_findings(name)
+
+
+def _template_version(seen: Seen) -> Iterator[Finding]:
+    if not Group(seen).has_template:
+        return
+    try:
+        version = text(seen.props, "launchTemplate", "version")
+    except UnknownValueError:
+        if seen.comes_from("launchTemplate", TEMPLATE):  # only a number can come from there
+            return
+        raise
+    yield from node_types.template_version_findings(version)
+
+
 def _version_with_image(seen: Seen) -> Iterator[Finding]:
     has_image = text(Group(seen).template_props, "imageId") is not None
     keys = {"ami_type": "amiType", "version": "version", "release_version": "releaseVersion"}
@@ -98,7 +127,7 @@ def _taint_effects(seen: Seen) -> Iterator[Finding]:
 
 
 def _gpu_taint(seen: Seen) -> Iterator[Finding]:
-    if Group(seen).shape is not None:
+    if Group(seen).has_gpus:
         yield from node_groups.gpu_taint_findings(_taints(seen))
 
 
@@ -112,22 +141,24 @@ def _role(seen: Seen) -> Iterator[Finding]:
 
 def _update(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
-    if group.shape is None:
+    if not group.shapes:
         return
     has_spare = not group.buying.is_block and group.reservation_id is None
     strategy = text(seen.props, "updateConfig", "updateStrategy")
-    yield from node_groups.update_findings(group.shape, strategy, has_spare=has_spare)
+    yield from node_groups.update_findings(group.shapes[0], strategy, has_spare=has_spare)
 
 
 def _repair(seen: Seen) -> Iterator[Finding]:
-    if Group(seen).shape is not None:
+    if Group(seen).has_gpus:
         is_enabled = flag(seen.props, "nodeRepairConfig", "enabled")
         yield from node_groups.repair_findings(is_enabled=is_enabled)
 
 
 def _autoscalers(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
     found = node_groups.autoscaler_findings(
-        has_karpenter=has_chart(stack, "karpenter"), has_cluster_autoscaler=has_chart(stack, "cluster-autoscaler")
+        has_karpenter=autoscalers.has_karpenter(stack),
+        has_cluster_autoscaler=autoscalers.has_cluster_autoscaler(stack),
+        has_auto_mode=autoscalers.has_auto_mode(stack),
     )
     for finding in found:
         yield None, finding
@@ -143,6 +174,8 @@ CHECKS = (
     Check((node_groups.DISK_SIZE,), _GROUPS, _disk),
     Check((node_groups.REMOTE_ACCESS,), _GROUPS, _remote_access),
     Check((node_groups.INSTANCE_TYPES,), _GROUPS, _types, relates=True),
+    Check((node_types.UNKNOWN_TYPE,), _GROUPS, _known_types, relates=True),
+    Check((node_types.TEMPLATE_VERSION,), _GROUPS, _template_version, relates=True),
     Check((node_groups.VERSION_WITH_IMAGE,), _GROUPS, _version_with_image, relates=True),
     Check((node_groups.SCALING,), _GROUPS, _scaling),
     Check((node_groups.TAINT_EFFECT,), _GROUPS, _taint_effects),

@@ -18,17 +18,24 @@ from policies.reading import at, flag, labels, text
 
 MIG_LABEL = "nvidia.com/mig.config"
 CONFIG_LABEL = "nvidia.com/device-plugin.config"
-DRA_DRIVER = "dra-driver-nvidia-gpu"
+DRA_DRIVERS = ("dra-driver-nvidia-gpu", "nvidia-dra-driver-gpu")
+"""The chart's name, and its name of before."""
 _EVERY_GPU = "all-"
-_UNCUT = ("all-disabled", "all-enabled")
+_UNCUT = "all-disabled"
 _WAYS = {"timeSlicing": SharingWay.TIME_SLICING, "mps": SharingWay.MPS}
 """How the device plugin's configuration writes them."""
 
 
 def _mig(seen: Seen) -> Iterator[Finding]:
-    model, profile = _model(Group(seen)), _mig_profile(seen)
-    if model is not None and profile is not None:
-        yield from node_sharing.mig_findings(model, NodeSharing(SharingWay.MIG, profile))
+    config = labels(seen.props, "labels").get(MIG_LABEL, "")
+    if config in ("", _UNCUT):
+        return
+    profile = _mig_profile(seen)
+    for model in _models(Group(seen)):
+        if profile is not None:
+            yield from node_sharing.mig_findings(model, NodeSharing(SharingWay.MIG, profile))
+        elif not model.mig_profiles:  # whatever the configuration cuts them into
+            yield from node_sharing.mig_findings(model, NodeSharing(SharingWay.MIG))
 
 
 def _mig_image(seen: Seen) -> Iterator[Finding]:
@@ -40,17 +47,16 @@ def _mig_image(seen: Seen) -> Iterator[Finding]:
 def _mig_profile(seen: Seen) -> str | None:
     """The profile into which every GPU of the nodes is cut; a mixed configuration is the MIG manager's own affair."""
     config = labels(seen.props, "labels").get(MIG_LABEL, "")
-    if not config.startswith(_EVERY_GPU) or config in _UNCUT or "." not in config:
+    if not config.startswith(_EVERY_GPU) or "." not in config:
         return None
     return config.removeprefix(_EVERY_GPU).replace(".me", "+me")
 
 
-def _model(group: Group) -> GpuModel | None:
-    """The GPU of the nodes; a part of one has no instances of its own."""
-    if group.shape is None:
-        return None
-    whole = gpu(group.shape.gpu)
-    return whole if group.shape.gpu_fraction == 1 else whole.model_copy(update={"mig_profiles": ()})
+def _models(group: Group) -> Iterator[GpuModel]:
+    """The GPUs of the nodes; a part of one has no instances of its own."""
+    for shape in group.shapes:
+        whole = gpu(shape.gpu)
+        yield whole if shape.gpu_fraction == 1 else whole.model_copy(update={"mig_profiles": ()})
 
 
 def _shares(seen: Seen) -> Iterator[Finding]:
@@ -78,7 +84,7 @@ def _plugin_sharing(stated: str) -> NodeSharing:
 
 
 def _dynamic(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
-    for release in charts(stack, DRA_DRIVER):
+    for release in charts(stack, *DRA_DRIVERS):
         if not flag(at(release.props, "values") or {}, "featureGates", "DynamicMIG"):
             continue
         sharing = NodeSharing(SharingWay.DYNAMIC_SLICES, uses_dra=True)

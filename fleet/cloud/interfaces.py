@@ -15,6 +15,9 @@ from fleet.hardware import InstanceType, NetworkCard
 InterfaceType = Literal["interface", "efa", "efa-only"]
 EFA_TYPES: tuple[InterfaceType, ...] = ("efa", "efa-only")
 
+EFA_LABEL = "vpc.amazonaws.com/efa.present"
+"""On nodes that have EFA."""
+
 _GUIDE = "EC2 user guide, EFA-enabled instance types"
 _KARPENTER = "karpenter 1.14 pkg/apis/v1/ec2nodeclass.go"
 
@@ -49,9 +52,9 @@ PRIMARY = CloudRule(
 PUBLIC = CloudRule(
     "efa-only-public-ip",
     Grade.HIGH,
-    "Neither efa-only interfaces nor one of several interfaces asks for a public IP",
-    "leave associate_public_ip_address out; nodes stand in private subnets",
-    "karpenter#5666",
+    "An efa-only interface asks for no address, and none of several interfaces for a public one",
+    "leave associate_public_ip_address out, and every address, count and prefix of an efa-only interface",
+    "karpenter#5666; botocore ec2 InstanceNetworkInterfaceSpecification: efa-only has no IP address",
 )
 
 
@@ -64,6 +67,8 @@ class Interface:
     type: InterfaceType | str = "interface"
     """A string that is none of the known ones is a finding."""
     wants_public_ip: bool = False
+    addresses: tuple[str, ...] = ()
+    """What else it says about addresses of its own: the names of the settings."""
 
 
 def efa_layout(shape: InstanceType) -> tuple[Interface, ...]:
@@ -80,14 +85,30 @@ def interface_findings(shape: InstanceType, interfaces: Sequence[Interface], *, 
     yield from _types(shape, interfaces, cards)
     if not any((item.card, item.device, item.type) in ((0, 0, "interface"), (0, 0, "efa")) for item in interfaces):
         yield Finding(PRIMARY, "no interface with IP stands on card 0 device 0")
-    for item in interfaces:
-        if item.wants_public_ip and (item.type == "efa-only" or len(interfaces) > 1):
-            message = f"the {item.type} interface on card {item.card} device {item.device} asks for a public IP"
-            yield Finding(PUBLIC, f"{message}; it is one of {len(interfaces)}")
+    yield from _addresses(interfaces)
     found = sum(item.type in EFA_TYPES for item in interfaces)
     if wants_efa and shape.supports_efa and found != shape.max_efa_interfaces:
         message = f"{found} EFA interfaces; {shape.name} has {shape.max_efa_interfaces}"
         yield Finding(EFA_COUNT, message, evidence={"found": found, "maximum": shape.max_efa_interfaces})
+
+
+def label_findings(shape: InstanceType) -> Iterator[Finding]:
+    """What is wrong with a label that promises EFA where the launch template asks for no EFA interface."""
+    if shape.supports_efa:
+        message = f"the nodes are labelled as ones with EFA and have no EFA interface; {shape.name} has"
+        evidence = {"found": 0, "maximum": shape.max_efa_interfaces}
+        yield Finding(EFA_COUNT, f"{message} {shape.max_efa_interfaces}", evidence=evidence)
+    else:
+        yield Finding(EFA_SUPPORT, f"nodes of {shape.name} are labelled as ones with EFA, which it has not")
+
+
+def _addresses(interfaces: Sequence[Interface]) -> Iterator[Finding]:
+    for item in interfaces:
+        place = f"the {item.type} interface on card {item.card} device {item.device}"
+        if item.wants_public_ip and (item.type == "efa-only" or len(interfaces) > 1):
+            yield Finding(PUBLIC, f"{place} asks for a public IP; it is one of {len(interfaces)}")
+        if item.type == "efa-only" and item.addresses:
+            yield Finding(PUBLIC, f"{place} asks for addresses ({', '.join(item.addresses)})")
 
 
 def _efa_cards(shape: InstanceType) -> Iterator[NetworkCard]:
@@ -99,12 +120,16 @@ def _indices(shape: InstanceType, interfaces: Sequence[Interface], cards: dict[i
         card = cards.get(item.card)
         if card is None:
             yield Finding(INDEX, f"network card {item.card}; {shape.name} has cards 0 to {len(cards) - 1}")
-        elif item.device >= card.max_interfaces:
+        elif not 0 <= item.device < card.max_interfaces:
             message = f"device {item.device} on card {item.card}; that card of {shape.name} has {card.max_interfaces}"
             yield Finding(INDEX, message)
     for (index, device), count in Counter((item.card, item.device) for item in interfaces).items():
         if count > 1:
             yield Finding(INDEX, f"{count} interfaces on card {index} device {device}")
+
+    for index, count in Counter(item.card for item in interfaces if item.type in EFA_TYPES).items():
+        if count > 1:
+            yield Finding(INDEX, f"{count} EFA interfaces on card {index}, which can have one", "one on each card")
 
 
 def _types(shape: InstanceType, interfaces: Sequence[Interface], cards: dict[int, NetworkCard]) -> Iterator[Finding]:

@@ -81,11 +81,10 @@ def cluster_group_findings(
     """Where the cluster's group is missing although groups are named."""
     if template_groups and cluster_group not in template_groups:
         yield Finding(CLUSTER_GROUP, f"the launch template names {len(template_groups)} groups without {cluster_group}")
-    lacking = [
-        item.place for item in interfaces if item.carries_ip and item.groups and cluster_group not in item.groups
-    ]
+    is_named = any(item.groups for item in interfaces)
+    lacking = [item.place for item in interfaces if is_named and item.carries_ip and cluster_group not in item.groups]
     if lacking:
-        yield Finding(CLUSTER_GROUP, f"the interfaces {_few(lacking)} carry security groups without {cluster_group}")
+        yield Finding(CLUSTER_GROUP, f"the interfaces {_few(lacking)} carry IP without {cluster_group}")
 
 
 def efa_group_findings(efa_groups: Collection[str], interfaces: Sequence[GuardedInterface]) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
 _LABEL_NAME = re.compile(_NAME)
 _LABEL_PREFIX = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _ROLE = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,576}")
-_RESERVED = ("kubernetes.io", "k8s.io")
+_RESERVED = ("kubernetes.io", "k8s.io", "eks.amazonaws.com")
 _NODE_MAY_CARRY = ("node.kubernetes.io", "node-role.kubernetes.io", "topology.kubernetes.io")
 
 DISK_SIZE = CloudRule(
@@ -196,8 +196,11 @@ def taint_findings(taints: Sequence[Taint]) -> Iterator[Finding]:
 
 def gpu_taint_findings(taints: Sequence[Taint]) -> Iterator[Finding]:
     """Whether a group of GPU nodes keeps other pods away."""
-    if not any(taint.key == GPU_TAINT_KEY for taint in taints):
+    effects = [taint.effect for taint in taints if taint.key == GPU_TAINT_KEY]
+    if not effects:
         yield Finding(GPU_TAINT, f"a group of GPU nodes has no taint {GPU_TAINT_KEY}")
+    elif "PREFER_NO_SCHEDULE" in effects and not {"NO_SCHEDULE", "NO_EXECUTE"} & set(effects):
+        yield Finding(GPU_TAINT, f"the taint {GPU_TAINT_KEY} only asks others to stay away (PREFER_NO_SCHEDULE)")
 
 
 def label_findings(labels: Mapping[str, str]) -> Iterator[Finding]:
@@ -239,10 +242,18 @@ def repair_findings(*, is_enabled: bool) -> Iterator[Finding]:
         yield Finding(NODE_REPAIR, "node repair is off for a group of GPU nodes")
 
 
-def autoscaler_findings(*, has_karpenter: bool, has_cluster_autoscaler: bool) -> Iterator[Finding]:
+def autoscaler_findings(
+    *, has_karpenter: bool, has_cluster_autoscaler: bool, has_auto_mode: bool = False
+) -> Iterator[Finding]:
     """Whether two autoscalers work on one cluster."""
-    if has_karpenter and has_cluster_autoscaler:
-        yield Finding(AUTOSCALERS, "Karpenter and the Cluster Autoscaler are both installed")
+    all_three = {
+        "Karpenter": has_karpenter,
+        "the Cluster Autoscaler": has_cluster_autoscaler,
+        "EKS Auto Mode": has_auto_mode,
+    }
+    found = [name for name, is_there in all_three.items() if is_there]
+    if len(found) > 1:
+        yield Finding(AUTOSCALERS, f"{' and '.join(found)} are both installed")
 
 
 def _is_under(prefix: str, domains: tuple[str, ...]) -> bool:

@@ -1,5 +1,6 @@
 """GPUs that several pods share: what the hardware of a pool can do, and what tenants may be given."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -121,10 +122,10 @@ def dynamic_findings(sharing: NodeSharing, kubernetes: str) -> Iterator[Finding]
         yield Finding(DYNAMIC, message, "set sharing to dynamic-slices, or allocation to device-plugin")
     if sharing.way is not SharingWay.DYNAMIC_SLICES:
         return
-    version = tuple(int(part) for part in kubernetes.split(".")[:2])
+    version = re.match(r"(\d+)\.(\d+)", kubernetes)
     if not sharing.uses_dra:
         yield Finding(DYNAMIC, "dynamic slices with the device plugin, which announces only what is cut already")
-    if version < DYNAMIC_SINCE:
+    if version is None or (int(version[1]), int(version[2])) < DYNAMIC_SINCE:
         yield Finding(DYNAMIC, f"dynamic slices on Kubernetes {kubernetes}")
 
 

@@ -17,6 +17,7 @@ from fleet.cloud import (
     node_groups,
     node_images,
     node_sharing,
+    node_types,
     objects,
     purchase,
     scaling,
@@ -25,7 +26,7 @@ from fleet.cloud.finding import CloudRule
 from fleet.nearest import did_you_mean
 
 THEMES: Mapping[str, tuple[CloudRule, ...]] = {
-    "nodes": (*interfaces.RULES, *node_access.RULES, *node_groups.RULES),
+    "nodes": (*interfaces.RULES, *node_access.RULES, *node_groups.RULES, *node_types.RULES),
     "images": node_images.RULES,
     "sharing": node_sharing.RULES,
     "capacity": purchase.RULES,

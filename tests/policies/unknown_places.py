@@ -89,6 +89,8 @@ NODES: Mapping[str, Change] = {
     "update-strategy": at(H100, "updateConfig"),
     "node-repair": at(L4, "nodeRepairConfig.enabled"),
     "two-autoscalers": at(PLUGIN, "chart"),
+    "instance-type-unknown": at(L4_TEMPLATE, "instanceType"),
+    "template-version-unpinned": keyless(L4, "launchTemplate.version", "launchTemplate"),
 }
 IMAGES: Mapping[str, Change] = {
     "ami-type": at(L4, "amiType"),
