@@ -22,6 +22,7 @@ KINDS: Mapping[str, type[Value]] = {
 }
 """Kind of weights -> its section."""
 _BLOCK = "Value error, a capacity block needs "
+QUOTES = "'\""
 Where = tuple[int | str, ...]
 
 
@@ -84,7 +85,7 @@ def _unknown(place: Place, meant: str | None, model: type[Value] | None) -> Prob
     if not remedy:
         section = _section_with(place.field)
         remedy = f"it stands under {section}" if section else f"leave it out; known here: {', '.join(known)}"
-    return Problem(place.key, place.shown, f"unknown field '{place.field}'", remedy)
+    return Problem(place.key, place.shown, f"unknown field '{shown(place.field).strip(QUOTES)}'", remedy)
 
 
 def _section_with(name: str) -> str | None:

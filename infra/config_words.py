@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from ipaddress import IPv4Network
 from typing import get_args
 
@@ -14,7 +15,7 @@ from fleet import spec
 from fleet.hardware import instance_types
 from fleet.nearest import did_you_mean
 from infra import stack_config as config
-from infra.config_places import NOTHING, Place
+from infra.config_places import NOTHING, OF_A_MAPPING, Place
 from infra.finding_words import CAPACITY_CHOICE, EFA_CHOICE, METADATA_CHOICE
 from infra.stack_examples import EXAMPLES
 
@@ -75,6 +76,8 @@ _EXPECTED: Mapping[str, Words] = {
 def words_of(detail: ErrorDetails, place: Place) -> Words:
     """What is wrong with a value, and what would be right."""
     kind = detail["type"]
+    if detail["loc"][-1:] == (OF_A_MAPPING,):
+        place = replace(place, value=place.field)
     choice = None if place.model is None else CHOICES.get((place.model, place.field))
     message, remedy = _SPECIAL.get(kind, _by_kind)(detail, place)
     return message, choice or remedy
@@ -94,10 +97,8 @@ def _pattern(detail: ErrorDetails, place: Place) -> Words:
 def _not_one_of(detail: ErrorDetails, place: Place) -> Words:
     expected = str(detail.get("ctx", {}).get("expected", ""))
     known = re.findall(r"'([^']*)'", expected) or re.findall(r"\w+", expected.replace(" or ", " "))
-    found = detail["input"]
-    hint = did_you_mean(found, known) if isinstance(found, str) else ""
-    shown = found if isinstance(found, str) and found.isprintable() else place.shown
-    return f"'{shown}' is not known here", f"take {_either(known)}{hint}"
+    hint = did_you_mean(place.value, known) if isinstance(place.value, str) else ""
+    return f"{place.shown or 'nothing'} is not known here", f"take {_either(known)}{hint}"
 
 
 def _too_small(detail: ErrorDetails, place: Place) -> Words:

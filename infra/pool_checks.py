@@ -6,7 +6,14 @@ from datetime import date
 from fleet.cloud.interfaces import efa_layout, interface_findings
 from fleet.cloud.node_groups import Scaling, label_findings, scaling_findings
 from fleet.cloud.node_images import preload_findings
-from fleet.cloud.node_sharing import NodeSharing, dynamic_findings, mig_findings, mig_image_findings, share_findings
+from fleet.cloud.node_sharing import (
+    MIG_IMAGE,
+    NodeSharing,
+    dynamic_findings,
+    mig_findings,
+    mig_image_findings,
+    share_findings,
+)
 from fleet.cloud.purchase import (
     Buying,
     placement_findings,
@@ -14,6 +21,7 @@ from fleet.cloud.purchase import (
     strategy_findings,
     target_findings,
 )
+from infra.finding_words import REMEDIES
 from infra.gpu_pool import AMI_TYPES
 from infra.node_group_names import name_problems
 from infra.problem import Problem, of_findings
@@ -119,8 +127,10 @@ def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Proble
     yield from of_findings(f"{key}.time_slices", pool.time_slices or "", share_findings(sharing))
     yield from of_findings(f"{key}.mig_profile", pool.mig_profile or "", mig_findings(pool.gpu, sharing))
     if not sharing.uses_dra:
-        image = AMI_TYPES[pool.image.family]
-        yield from of_findings(f"{key}.image.family", pool.image.family, mig_image_findings(pool.sharing, image))
+        family = pool.image.family
+        if list(mig_image_findings(pool.sharing, AMI_TYPES[family])):
+            message = f"sharing '{pool.sharing.value}' on nodes with the image {family}"
+            yield Problem(f"{key}.image.family", family, message, REMEDIES[MIG_IMAGE.id])
     kubernetes = config.cluster.kubernetes
     dynamic = list(dynamic_findings(sharing, kubernetes))
     yield from of_findings(f"{key}.allocation", pool.allocation, dynamic)

@@ -4,6 +4,7 @@ import json
 import re
 from copy import deepcopy
 from datetime import date
+from functools import cache
 
 import pytest
 from hypothesis import given, settings
@@ -155,14 +156,19 @@ def test_every_form_of_a_text_has_words_and_its_example_is_of_that_form():
         assert example is None or re.search(pattern, example[1]), pattern
 
 
-def fields_below(model=StackConfig):
-    schema = model.model_json_schema()
+@cache
+def fields_below():
+    schema = StackConfig.model_json_schema()
+    return frozenset(_fields_in(schema))
+
+
+def _fields_in(schema):
     yield from schema["properties"]
     yield from (name for part in schema["$defs"].values() for name in part.get("properties", ()))
 
 
 def test_remedies_name_keys_of_the_stack_alone():
-    keys, commands = set(fields_below()), {"fill_versions"}
+    keys, commands = fields_below(), {"fill_versions"}
     assert set(REMEDIES) <= set(BY_ID)
     assert set(LUSTRE_KEYS) <= set(BY_ID)
     for remedy in REMEDIES.values():
@@ -305,6 +311,42 @@ def test_what_is_not_filled_in_is_asked_for_in_one_sentence_each():
     (problem,) = problems(stack("dev", account="000000000000", cluster=nobody), today=TODAY)
     assert problem.message == "2 values are not filled in: account, cluster.admins[0]"
     assert problem.remedy == "the account 000000000000 is nobody's: give your own"
+
+
+SECTIONS = [
+    (name, path[:-1])
+    for name, path in PLACES
+    if isinstance(path[-1], str) and "labels" not in path and path[0] not in ("tags", "pull_through_secrets")
+]
+
+
+@given(at=st.sampled_from(SECTIONS), key=st.text(max_size=12), value=SCALARS)
+def test_a_key_that_there_is_not_is_one_message_in_one_line(at, key, value):
+    variant, path = at
+    content = content_of(VARIANTS[variant])
+    place = content
+    for part in path:
+        place = place[part]
+    if key in place or key in fields_below() or "addons" in path or "charts" in path:
+        return
+    place[key] = value
+    (problem,) = told(content)
+    assert "unknown field" in problem.message
+    assert "\n" not in problem.sentence
+    assert not [leak for leak in LEAKS if leak in problem.sentence and leak not in key]
+
+
+@given(at=st.sampled_from([item for item in PLACES if isinstance(item[1][-1], str)]))
+def test_a_key_that_is_left_out_is_at_most_one_message(at):
+    variant, path = at
+    content = content_of(VARIANTS[variant])
+    place = content
+    for part in path[:-1]:
+        place = place[part]
+    del place[path[-1]]
+    found = told(content)
+    assert len(found) <= 1
+    assert not [leak for leak in LEAKS for item in found if leak in item.sentence]
 
 
 def test_an_example_in_one_line_reads_back():
