@@ -1,25 +1,16 @@
 """Kubernetes objects of a program, as the API server will get them."""
 
-from policies.adapter import Seen
+from collections.abc import Iterator, Mapping, Sequence
+
+from pulumi_policy.proxy import UnknownValueError
+
+from policies.adapter import Props, Seen, Stack
 from policies.reading import plain
 from workloads import KubernetesObject
+from workloads.pod_places import MARKS, MAX_DEPTH
 
-POD_OWNERS = (
-    "kubernetes:apps/v1:Deployment",
-    "kubernetes:apps/v1:StatefulSet",
-    "kubernetes:apps/v1:DaemonSet",
-    "kubernetes:apps/v1:ReplicaSet",
-    "kubernetes:batch/v1:Job",
-    "kubernetes:batch/v1:CronJob",
-    "kubernetes:core/v1:Pod",
-)
-SCALED_OBJECTS = ("kubernetes:keda.sh/v1alpha1:ScaledObject",)
-SCALERS = (
-    *SCALED_OBJECTS,
-    "kubernetes:autoscaling/v2:HorizontalPodAutoscaler",
-    "kubernetes:autoscaling/v1:HorizontalPodAutoscaler",
-)
-DEFINITION = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+PREFIX = "kubernetes:"
+DEFINITION_KIND = "apiextensions.k8s.io/CustomResourceDefinition"
 BUNDLES = (
     "kubernetes:helm.sh/v3:Chart",
     "kubernetes:helm.sh/v4:Chart",
@@ -31,16 +22,104 @@ BUNDLES = (
     "kubernetes:kustomize/v2:Directory",
 )
 """Components whose objects are applied as one."""
+_NO_OBJECTS = frozenset({"helm.sh", "yaml", "kustomize"})
+"""What makes objects and is none."""
+_NO_PODS = frozenset(
+    {
+        "admissionregistration.k8s.io", "apiextensions.k8s.io", "constraints.gatekeeper.sh", "kyverno.io", "policy",
+        "rbac.authorization.k8s.io", "storage.k8s.io", "templates.gatekeeper.sh",
+    }
+)  # fmt: skip
+"""Groups whose objects talk about pods and make none."""
+_CORE_WITH_PODS = frozenset({"Pod", "PodTemplate", "ReplicationController"})
+_OFTEN_PODS = frozenset({"apps", "batch"})
+"""Groups whose objects all make pods, so that one which is not known is not judged yet."""
+_PLACES = frozenset({"spec", "template", "items"})
+"""Keys behind which pods may stand while their value is unknown."""
+
+
+class KubernetesTypes(tuple[str, ...]):
+    """Every type of Kubernetes' provider, those of custom resources too, in place of a list of types."""
+
+    __slots__ = ()
+
+    def __contains__(self, item: object) -> bool:
+        return isinstance(item, str) and item.startswith(PREFIX)
+
+
+EVERY_TYPE = KubernetesTypes()
+
+
+def all_objects(stack: Stack) -> Iterator[Seen]:
+    """The Kubernetes objects of a stack."""
+    return (seen for seen in stack.by_urn.values() if seen.type in EVERY_TYPE and group_of(seen) not in _NO_OBJECTS)
 
 
 def object_of(seen: Seen) -> KubernetesObject:
     """The object, read to its last value: one that is unknown somewhere is not judged yet."""
-    version, _, kind = seen.type.removeprefix("kubernetes:").rpartition(":")
-    found = {str(key): plain(value) for key, value in seen.props.items()}
-    return {"apiVersion": version.removeprefix("core/"), "kind": kind, **found}
+    return {**head_of(seen), **{str(key): plain(value) for key, value in seen.props.items()}}
+
+
+def head_of(seen: Seen) -> KubernetesObject:
+    """Version and kind, as its type says them."""
+    version, _, kind = seen.type.removeprefix(PREFIX).rpartition(":")
+    return {"apiVersion": version.removeprefix("core/"), "kind": kind}
 
 
 def kind_of(seen: Seen) -> str:
     """Its kind as ``group/Kind``; the core group has no name."""
-    version, _, kind = seen.type.removeprefix("kubernetes:").rpartition(":")
-    return f"{version.rpartition('/')[0]}/{kind}"
+    kind = seen.type.rpartition(":")[2]
+    return f"{group_of(seen)}/{kind}"
+
+
+def stem_of(seen: Seen) -> str:
+    """Its kind, of a patch or a list the kind of its object."""
+    return _stem(seen.type.rpartition(":")[2])
+
+
+def group_of(seen: Seen) -> str:
+    """The group of its API; of the core group nothing."""
+    version = seen.type.removeprefix(PREFIX).rpartition(":")[0]
+    return "" if version.partition("/")[0] == "core" else version.partition("/")[0]
+
+
+def holds_pods(seen: Seen) -> bool:
+    """Whether pods stand in it, found without reading more than needs be."""
+    group = group_of(seen)
+    if group in _NO_OBJECTS | _NO_PODS:
+        return False
+    if group in _OFTEN_PODS:
+        return True
+    kind = stem_of(seen)
+    if not group:
+        return kind in _CORE_WITH_PODS or (kind == "" and _has_marks(seen.props, 0))
+    return _has_marks(seen.props, 0)
+
+
+def _stem(kind: str) -> str:
+    for ending in ("Patch", "List"):
+        kind = kind.removesuffix(ending)
+    return kind
+
+
+def _has_marks(value: object, depth: int) -> bool:
+    if depth > MAX_DEPTH:
+        return False
+    if isinstance(value, Mapping):
+        return any(key in MARKS for key in value) or any(_has_marks(item, depth + 1) for item in _known(value))
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return any(_has_marks(item, depth + 1) for item in value)
+    return False
+
+
+def _known(value: Props) -> Iterator[object]:
+    """The values that are known; an unknown one in the place of a pod raises `UnknownValueError`."""
+    for key in value:
+        try:
+            item = value[key]
+        except UnknownValueError:
+            if key in _PLACES:
+                raise
+            continue
+        if key not in ("metadata", "status"):
+            yield item

@@ -9,10 +9,11 @@ from fleet.cloud.labels import MANIFEST_LABEL
 from fleet.manifest import ManifestError, PinnedManifest, parse
 from policies.adapter import Check, Seen
 from policies.knowledge import Files, StackFacts
-from policies.kubernetes_objects import POD_OWNERS, object_of
-from policies.reading import has, labels, text
+from policies.kubernetes_objects import EVERY_TYPE, group_of, head_of, holds_pods, object_of, stem_of
+from policies.reading import has, labels, plain, text
 from workloads import KubernetesObject, NodeLocalWeights, RenderGround, RenderRefused, SharedWeights, render
-from workloads.reading import pod_owner
+from workloads.pod_reading import host_path, pod_owners, texts_of
+from workloads.values import each_object, kind_and_part, object_id
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 KEY = "manifest.yaml"
@@ -104,17 +105,32 @@ def _rendered_objects(seen: Seen) -> Iterator[Finding]:
 
 
 def _own_object(seen: Seen) -> Iterator[Finding]:
-    yield from _objects(seen, (object_of(seen),))
+    if holds_pods(seen):
+        yield from _objects(seen, (object_of(seen),))
+
+
+def _volume(seen: Seen) -> Iterator[Finding]:
+    if stem_of(seen) == "PersistentVolume" and not group_of(seen):
+        for item in each_object({**head_of(seen), **_stated_of(seen, "metadata", "spec", "items")}):
+            yield from objects.volume_findings(object_id(kind_and_part(item)[0], item), host_path(item))
+
+
+def _config(seen: Seen) -> Iterator[Finding]:
+    if stem_of(seen) == "ConfigMap" and not group_of(seen):
+        for item in each_object({**head_of(seen), **_stated_of(seen, "metadata", "data", "items")}):
+            yield from objects.config_findings(object_id(kind_and_part(item)[0], item), texts_of(item.get("data")))
+
+
+def _stated_of(seen: Seen, *keys: str) -> KubernetesObject:
+    return {key: plain(seen.props[key]) for key in keys if has(seen.props, key)}
 
 
 def _objects(seen: Seen, items: Sequence[KubernetesObject]) -> Iterator[Finding]:
-    for item in items:
-        owner = pod_owner(item, seen.ground.stack.pools)
-        if owner is None:
-            continue
+    registries = seen.ground.platform.image_registries
+    for owner in (owner for item in items for owner in pod_owners(item, seen.ground.stack.pools)):
         yield from objects.object_findings(owner)
-        for container in owner.containers:
-            yield from limits.registry_findings(container.image, seen.ground.platform.image_registries)
+        for image in owner.images:
+            yield from limits.registry_findings(image, registries)
 
 
 def _cuda(seen: Seen) -> Iterator[Finding]:
@@ -137,6 +153,8 @@ CHECKS = (
     Check((manifests.UNREADABLE,), _MAPS, _readable),
     Check((manifests.REFUSED, manifests.ADVISED), _MAPS, _review),
     Check(_OBJECT_RULES, _MAPS, _rendered_objects),
-    Check(_OBJECT_RULES, POD_OWNERS, _own_object),
+    Check(_OBJECT_RULES, EVERY_TYPE, _own_object),
+    Check((objects.HOST,), EVERY_TYPE, _volume),
+    Check((objects.PLAIN_SECRET,), EVERY_TYPE, _config),
     Check((node_images.CUDA_DRIVER,), _MAPS, _cuda),
 )

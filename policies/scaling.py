@@ -1,6 +1,7 @@
 """Policies on what decides the number of replicas, and on definitions that come with objects of theirs."""
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
 
 from fleet.cloud import scaling
@@ -9,22 +10,37 @@ from fleet.cloud.scaling import Bundle, Claim, Workload
 from fleet.engine import MetricsDialect
 from policies.adapter import Check, Seen, Stack, StackCheck
 from policies.knowledge import Files, Ground
-from policies.kubernetes_objects import BUNDLES, DEFINITION, POD_OWNERS, SCALED_OBJECTS, SCALERS, kind_of, object_of
+from policies.kubernetes_objects import (
+    BUNDLES,
+    DEFINITION_KIND,
+    EVERY_TYPE,
+    all_objects,
+    group_of,
+    head_of,
+    kind_of,
+    object_of,
+    stem_of,
+)
 from policies.manifests import CONFIG_MAP, is_manifest, manifest_of, rendered
-from policies.reading import labels, text
+from policies.reading import at, has, labels, plain, text
 from workloads import reading
+from workloads.values import Plain, each_object
 
+_KEDA = "keda.sh"
 _ENGINE_LABEL = "app.kubernetes.io/name"
 _REPLICAS = ("spec.replicas", "spec", "*")
 """What a program may say to leave the number of replicas to others."""
 
 
 def _own_scaler(seen: Seen) -> Iterator[Finding]:
+    if group_of(seen) != _KEDA or stem_of(seen) not in reading.KEDA_SCALERS:
+        return
     engine = labels(seen.props, "metadata", "labels").get(_ENGINE_LABEL)
     dialects = _dialects(seen.ground.files, engine)
-    found = reading.scaler(object_of(seen), dialects)
-    if found is not None:
-        yield from scaling.scaler_findings(found)
+    for item in each_object(object_of(seen)):
+        found = reading.scaler(item, dialects)
+        if found is not None:
+            yield from scaling.scaler_findings(found)
 
 
 def _rendered_scalers(seen: Seen) -> Iterator[Finding]:
@@ -52,43 +68,67 @@ def _owners(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
     maps = [seen for seen in stack.of(CONFIG_MAP) if is_manifest(seen)]
     items = [item for seen in maps for item in rendered(seen)]
     claims = [claim for item in items if (claim := reading.claim(item)) is not None]
+    claims += _own_claims(stack, claims)
     workloads = [found for item in items if (found := reading.workload(item)) is not None]
-    for finding in scaling.owner_findings([*workloads, *_own_workloads(stack)], [*claims, *_own_claims(stack, claims)]):
+    scaled = {claim.workload.split("/")[1] for claim in claims}
+    for finding in scaling.owner_findings([*workloads, *_own_workloads(stack, scaled)], claims):
         yield None, finding
 
 
-def _own_workloads(stack: Stack) -> Iterator[Workload]:
-    for seen in stack.of(*POD_OWNERS):
+def _own_workloads(stack: Stack, kinds: AbstractSet[str]) -> Iterator[Workload]:
+    """What has replicas, of the kinds that somebody scales."""
+    for seen in all_objects(stack):
+        if stem_of(seen) not in kinds:
+            continue
         ignores = any(path in _REPLICAS for path in seen.ignored)
-        found = reading.workload(object_of(seen), ignores_replicas=ignores)
-        if found is not None:
-            yield found
+        for item in _with_spec(seen, "replicas"):
+            found = reading.workload(item, ignores_replicas=ignores)
+            if found is not None:
+                yield found
 
 
 def _own_claims(stack: Stack, rendered_ones: Sequence[Claim]) -> Iterator[Claim]:
     """The scalers of the program; one that rendering gives as well is the same one."""
-    for seen in stack.of(*SCALERS):
-        found = reading.claim(object_of(seen))
-        if found is not None and found not in rendered_ones:
-            yield found
+    for seen in all_objects(stack):
+        items = _with_spec(seen, "scaleTargetRef") if stem_of(seen) in reading.SCALERS else ()
+        for found in map(reading.claim, items):
+            if found is not None and found not in rendered_ones:
+                yield found
+
+
+def _with_spec(seen: Seen, key: str) -> list[Plain]:
+    """The object with name and one key of its spec, whatever else of it is unknown; of a list every member."""
+    if has(seen.props, "items"):
+        return each_object(object_of(seen))
+    metadata = {name: at(seen.props, "metadata", name) for name in ("name", "namespace")}
+    return [{**head_of(seen), "metadata": metadata, "spec": {key: plain(at(seen.props, "spec", key))}}]
 
 
 def _bundles(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
+    objects = list(all_objects(stack))
     for bundle in stack.of(*BUNDLES):
-        inside = [seen for seen in stack.by_urn.values() if seen.parent == bundle.urn]
+        inside = [seen for seen in objects if bundle.urn in _ancestors(stack, seen)]
         defines = frozenset(
             f"{text(seen.props, 'spec', 'group')}/{text(seen.props, 'spec', 'names', 'kind')}"
             for seen in inside
-            if seen.type == DEFINITION
+            if kind_of(seen) == DEFINITION_KIND
         )
-        uses = frozenset(kind_of(seen) for seen in inside if seen.type != DEFINITION)
+        uses = frozenset(kind_of(seen) for seen in inside if kind_of(seen) != DEFINITION_KIND)
         for finding in scaling.bundle_findings(Bundle(bundle.name, defines, uses)):
             yield bundle, finding
 
 
+def _ancestors(stack: Stack, seen: Seen) -> Iterator[str]:
+    """The components in which an object stands, from the inside out."""
+    above: Seen | None = seen
+    while above is not None and above.parent:
+        yield above.parent
+        above = stack.by_urn.get(above.parent)
+
+
 _TRIGGER_RULES = tuple(rule for rule in scaling.RULES if rule not in (scaling.ONE_OWNER, scaling.CRD_APART))
 CHECKS = (
-    Check(_TRIGGER_RULES, SCALED_OBJECTS, _own_scaler),
+    Check(_TRIGGER_RULES, EVERY_TYPE, _own_scaler),
     Check(_TRIGGER_RULES, (CONFIG_MAP,), _rendered_scalers),
     StackCheck((scaling.ONE_OWNER,), _owners),
     StackCheck((scaling.CRD_APART,), _bundles),

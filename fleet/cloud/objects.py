@@ -1,10 +1,12 @@
 """Workload objects: what runs, with which rights, on which devices, and what a node has to give up for it."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from fleet.cloud.finding import CloudRule, Finding, Grade
 from fleet.cloud.labels import EFA_RESOURCE, GPU_RESOURCE, MIG_PREFIX, SHARED_GPU_RESOURCE
+from fleet.cloud.plain_secrets import secrets_among, secrets_in_words
 from fleet.hardware import GpuModel
 from fleet.sharing import SharingWay, isolation_of
 
@@ -94,7 +96,10 @@ PLAIN_SECRET = CloudRule(
     "take valueFrom.secretKeyRef",
     "own judgement: values of an object stand in its history and in the program's state",
 )
-_SECRET_WORDS = ("TOKEN", "SECRET", "PASSWORD", "API_KEY", "ACCESS_KEY", "PRIVATE_KEY")
+_BY_DIGEST = re.compile(r"[A-Za-z0-9][\w.:/-]*@sha256:[0-9a-f]{64}")
+_MAY_BE_ADDED = frozenset({"NET_BIND_SERVICE"})
+"""Capabilities that the restricted standard lets a container have."""
+_NOTHING = frozenset({"0", "0.0", ""})
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,8 @@ class PodContainer:
     """One container of a pod, with what the pod says for it."""
 
     name: str
-    image: str
+    image: str | None
+    """``None`` = the object leaves it to another, as a patch may."""
     requests: Mapping[str, str] = field(default_factory=dict)
     """Resource -> amount; devices are asked for by their limit, which stands for the request."""
     limits: Mapping[str, str] = field(default_factory=dict)
@@ -115,15 +121,22 @@ class PodContainer:
     is_not_root: bool = False
     has_seccomp: bool = False
     has_read_only_root: bool = False
-    plain_environment: tuple[str, ...] = ()
-    """Names of the variables whose value stands in the object."""
+    added_capabilities: tuple[str, ...] = ()
+    has_unmasked_proc: bool = False
+    host_ports: tuple[str, ...] = ()
+    """Ports of the node that it takes."""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Variables whose value stands in the object."""
+    words: tuple[str, ...] = field(default=(), repr=False)
+    """Its command and arguments."""
     is_initial: bool = False
     """Runs before the others and ends."""
 
     @property
     def devices(self) -> frozenset[str]:
-        """Resources that it asks for."""
-        return frozenset({*self.requests, *self.limits})
+        """Resources of which it asks for some."""
+        asked = (*self.requests.items(), *self.limits.items())
+        return frozenset(name for name, amount in asked if str(amount).strip() not in _NOTHING)
 
     @property
     def has_gpu(self) -> bool:
@@ -141,44 +154,72 @@ class PodOwner:
     host_paths: tuple[str, ...] = ()
     host_namespaces: tuple[str, ...] = ()
     """Of ``hostNetwork``, ``hostPID``, ``hostIPC`` those that are on."""
-    nodes: int = 1
-    """That one replica spans."""
+    image_volumes: tuple[str, ...] = ()
+    """Images that are mounted."""
+    nodes: int | None = 1
+    """That one replica spans; ``None`` = not known."""
     gpus: tuple[GpuModel, ...] = ()
-    """Of the nodes on which it may stand; empty = not known."""
+    """Of the nodes that it names; empty = not known."""
+    any_gpus: tuple[GpuModel, ...] = ()
+    """Of all nodes, where it names none that is known."""
     sharing: SharingWay | None = None
     """``None`` = not said."""
     needs_isolation: bool = False
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Every image that its pods run or mount."""
+        run = (item.image for item in self.containers if item.image is not None)
+        return tuple(dict.fromkeys((*run, *self.image_volumes)))
 
 
 def object_findings(owner: PodOwner) -> Iterator[Finding]:
     """What is wrong with the pods of a workload."""
     for item in owner.containers:
         where = f"container {item.name} of {owner.id}"
-        yield from _image(where, item)
+        if item.image is not None:
+            yield from _image(f"{where} runs", item.image)
         yield from _rights(where, item)
         yield from _resources(where, item)
         yield from _devices(where, owner, item)
-        for name in item.plain_environment:
-            if any(name.upper().endswith(word) for word in _SECRET_WORDS):
-                yield Finding(PLAIN_SECRET, f"{where} has the value of {name} in the object")
+        for name in dict.fromkeys((*secrets_among(item.environment), *secrets_in_words(item.words))):
+            yield Finding(PLAIN_SECRET, f"{where} has the value of {name} in the object")
+    for image in owner.image_volumes:
+        yield from _image(f"{owner.id} mounts", image)
     yield from _host(owner)
     yield from _isolation(owner)
 
 
-def _image(where: str, item: PodContainer) -> Iterator[Finding]:
-    _, _, digest = item.image.partition("@sha256:")
-    if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
-        yield Finding(IMAGE_DIGEST, f"{where} runs {item.image or 'no image'}, which is no image by digest")
+def volume_findings(id_: str, host_path: str | None) -> Iterator[Finding]:
+    """What is wrong with a volume of the cluster."""
+    if host_path is not None:
+        yield Finding(HOST, f"{id_} is {host_path or 'a path'} of a node, for every pod that claims it")
+
+
+def config_findings(id_: str, values: Mapping[str, str]) -> Iterator[Finding]:
+    """What is wrong with a ConfigMap."""
+    for name in secrets_among(values):
+        yield Finding(PLAIN_SECRET, f"{id_} has the value of {name} in the object")
+
+
+def _image(where: str, image: str) -> Iterator[Finding]:
+    if _BY_DIGEST.fullmatch(image) is None:
+        yield Finding(IMAGE_DIGEST, f"{where} {image.strip() or 'no image'}, which is no image by digest")
 
 
 def _rights(where: str, item: PodContainer) -> Iterator[Finding]:
-    if item.is_privileged or item.may_gain_rights or not item.drops_all_capabilities:
-        said = {
-            "is privileged": item.is_privileged,
-            "may gain rights": item.may_gain_rights,
-            "keeps capabilities": not item.drops_all_capabilities,
-        }
+    added = sorted(set(item.added_capabilities) - _MAY_BE_ADDED)
+    said = {
+        "is privileged": item.is_privileged,
+        "may gain rights": item.may_gain_rights,
+        "keeps capabilities": not item.drops_all_capabilities,
+        f"adds {', '.join(added)}": bool(added),
+        "sees /proc unmasked": item.has_unmasked_proc,
+    }
+    if any(said.values()):
         yield Finding(PRIVILEGED, f"{where} {' and '.join(word for word, is_so in said.items() if is_so)}")
+    if item.host_ports:
+        yield Finding(HOST, f"{where} takes port {', '.join(item.host_ports)} of its node")
     if not item.is_not_root:
         yield Finding(ROOT_USER, f"{where} may run as root")
     if not item.has_seccomp:
@@ -188,7 +229,9 @@ def _rights(where: str, item: PodContainer) -> Iterator[Finding]:
 
 
 def _resources(where: str, item: PodContainer) -> Iterator[Finding]:
-    missing = [word for word, has in (("request", item.requests), ("limit", item.limits)) if "memory" not in has]
+    has_limit = "memory" in item.limits
+    missing = ["request"] if not has_limit and "memory" not in item.requests else []
+    missing += [] if has_limit else ["limit"]
     if missing:
         yield Finding(LIMITS, f"{where} has no memory {' and no memory '.join(missing)}")
     if item.has_gpu and not item.is_initial:
@@ -202,14 +245,21 @@ def _devices(where: str, owner: PodOwner, item: PodContainer) -> Iterator[Findin
     if EFA_RESOURCE in item.devices and owner.nodes == 1:
         yield Finding(EFA_SINGLE_NODE, f"{where} asks for {EFA_RESOURCE}, and its replicas stand on one node each")
     for resource in sorted(item.devices):
-        if not resource.startswith(MIG_PREFIX):
-            continue
-        profile = resource.removeprefix(MIG_PREFIX).replace(".me", "+me")
-        for model in owner.gpus:
-            known = [found.name for found in model.mig_profiles]
-            if profile not in known:
-                has = f"its MIG profiles are {', '.join(known)}" if known else "it has no MIG"
-                yield Finding(MIG_SUPPORT, f"{where} asks for {resource} on {model.name}; {has}")
+        if resource.startswith(MIG_PREFIX):
+            yield from _mig(f"{where} asks for {resource}", owner, resource)
+
+
+def _mig(where: str, owner: PodOwner, resource: str) -> Iterator[Finding]:
+    profile = resource.removeprefix(MIG_PREFIX).replace(".me", "+me")
+    for model in owner.gpus:
+        known = [found.name for found in model.mig_profiles]
+        if profile not in known:
+            has = f"its MIG profiles are {', '.join(known)}" if known else "it has no MIG"
+            yield Finding(MIG_SUPPORT, f"{where} on {model.name}; {has}")
+    every = [found.name for model in owner.any_gpus for found in model.mig_profiles]
+    if owner.any_gpus and profile not in every:
+        have = ", ".join(sorted({model.name for model in owner.any_gpus}))
+        yield Finding(MIG_SUPPORT, f"{where}, and no pool can cut that: they have {have}")
 
 
 def _host(owner: PodOwner) -> Iterator[Finding]:

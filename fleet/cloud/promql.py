@@ -5,61 +5,47 @@ Reads as much of the language as triggers are written in; what it can't read it 
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import product
-from typing import Literal
 
-Kind = Literal["number", "sum", "average", "series"]
-"""``series``: as the metric itself is."""
-Groups = tuple[frozenset[str], ...]
+from fleet.cloud.promql_shapes import (
+    Shape,
+    UnreadableQuery,
+    aggregated,
+    called,
+    joined,
+    many,
+    number,
+    selected,
+)
 
+__all__ = ["MAX_DEPTH", "Shape", "UnreadableQuery", "shape_of"]
+
+_BLANK = re.compile(r"(?:\s|#[^\n]*)*")
 _TOKEN = re.compile(
-    r"""\s*(?:(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)
+    r"""(?:(?P<text>"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`[^`]*`)
     |(?P<number>0x[0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:ms|[smhdwy])?(?:\d+(?:ms|[smhdwy]))*)
     |(?P<word>[A-Za-z_:][\w:]*)|(?P<mark>=~|!~|==|!=|<=|>=|[-+*/%^()<>,=@{}\[\]]))""",
     re.VERBOSE,
 )
-_SUMS = frozenset({"sum", "count", "group"})
-_AVERAGES = frozenset({"avg", "min", "max", "quantile", "stddev", "stdvar"})
+_AGGREGATIONS = frozenset({"sum", "count", "group", "avg", "min", "max", "quantile", "stddev", "stdvar"})
 _MANY = frozenset({"topk", "bottomk", "count_values", "limitk", "limit_ratio"})
-_CONSTANTS = frozenset({"vector", "time", "pi"})
 _PRECEDENCE = {"or": 1, "and": 2, "unless": 2, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5, "atan2": 5, "^": 6}
 _PRECEDENCE |= dict.fromkeys(("==", "!=", "<", ">", "<=", ">="), 3)
 _UNARY = 6
 _MATCHING = frozenset({"on", "ignoring", "group_left", "group_right"})
+_MATCHERS = frozenset({"=", "=~", "!=", "!~"})
+_QUOTES = "\"'`"
+_NAME = "__name__"
+_WORDS = re.compile(r"[\w:-]+(?:\|[\w:-]+)*")
 MAX_DEPTH = 50
 
 
-class UnreadableQuery(ValueError):
-    """A query that is no PromQL, or more of it than is read here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """What a query gives."""
-
-    kind: Kind
-    is_single: bool
-    """Whether it gives at most one series."""
-    needs: Groups
-    """Metrics by groups: without any metric of a group the query gives nothing."""
-
-    @property
-    def metrics(self) -> frozenset[str]:
-        """Every metric that it can't do without, or that stands in for one."""
-        return frozenset().union(*self.needs)
-
-
-_NUMBER = Shape("number", True, ())
-
-
-def shape_of(query: str) -> Shape:
-    """What a query gives.
+def shape_of(query: str, present: frozenset[str] = frozenset()) -> Shape:
+    """What a query gives; ``present`` are the metrics that there are while no engine runs.
 
     Raises:
         UnreadableQuery: with the place where reading stopped.
     """
-    reader = _Reader(_tokens(query))
+    reader = _Reader(_tokens(query), present)
     found = reader.expression()
     if reader.here is not None:
         raise UnreadableQuery(f"'{reader.here}' stands where the query should end")
@@ -67,22 +53,29 @@ def shape_of(query: str) -> Shape:
 
 
 def _tokens(query: str) -> list[str]:
-    found, place = [], 0
-    query = query.rstrip()
+    found = []
+    place = _after_blanks(query, 0)
     while place < len(query):
         match = _TOKEN.match(query, place)
         if match is None:
             raise UnreadableQuery(f"'{query[place : place + 20].strip()}' is no part of PromQL")
         found.append(match[match.lastgroup or ""])
-        place = match.end()
+        place = _after_blanks(query, match.end())
     return found
+
+
+def _after_blanks(query: str, place: int) -> int:
+    """Where the next token begins: blanks and comments say nothing."""
+    found = _BLANK.match(query, place)
+    return found.end() if found else place
 
 
 class _Reader:
     """Walks over the tokens once."""
 
-    def __init__(self, tokens: list[str]) -> None:
+    def __init__(self, tokens: list[str], present: frozenset[str]) -> None:
         self._tokens = tokens
+        self._present = present
         self._place = 0
         self._depth = 0
 
@@ -98,7 +91,7 @@ class _Reader:
         while (operator := self.here) is not None and _PRECEDENCE.get(operator, -1) > least:
             self._take()
             self._matching()
-            left = _joined(operator, left, self.expression(_PRECEDENCE[operator] - (operator == "^")))
+            left = joined(operator, left, self.expression(_PRECEDENCE[operator] - (operator == "^")))
         self._depth -= 1
         return left
 
@@ -117,10 +110,9 @@ class _Reader:
             found = self.expression()
             self._take(")")
         elif token == "{":
-            self._skip("{", "}")
-            found = Shape("series", False, ())
+            found = self._selector()
         elif token[0].isdigit() or token[0] in "\"'`.":
-            found = _NUMBER
+            found = number(_value_of(token))
         elif token[0].isalpha() or token[0] in "_:":
             found = self._named(token)
         else:
@@ -130,34 +122,62 @@ class _Reader:
 
     def _named(self, word: str) -> Shape:
         if word.lower() in ("inf", "nan"):
-            return _NUMBER
-        if word in _SUMS | _AVERAGES | _MANY:
+            return number(None)
+        if word in _AGGREGATIONS | _MANY:
             return self._aggregation(word)
         if self.here == "(":
-            return _called(word, self._arguments())
+            return called(word, self._arguments())
         if self.here == "{":
             self._take()
-            self._skip("{", "}")
-        return Shape("series", False, (frozenset({word}),))
+            return self._selector(word)
+        return selected(frozenset({word}), frozenset(), self._present)
+
+    def _selector(self, word: str = "") -> Shape:
+        """What stands between braces: metrics by name, and labels that have one value."""
+        names, fixed = frozenset({word} if word else ()), set[str]()
+        while self.here not in ("}", None):
+            label = self._take()
+            if label[0] in _QUOTES and self.here in (",", "}"):
+                names = frozenset({_unquoted(label)})
+            else:
+                values = self._matched()
+                label = _unquoted(label)
+                if label == _NAME:
+                    names = values
+                elif len(values) == 1:
+                    fixed.add(label)
+            if self.here != "}":
+                self._take(",")
+        self._take("}")
+        return selected(names, frozenset(fixed), self._present)
+
+    def _matched(self) -> frozenset[str]:
+        """The values that a label may have, where they are written out."""
+        operator, text = self._take(), self._take()
+        if operator not in _MATCHERS or text[0] not in _QUOTES:
+            raise UnreadableQuery(f"'{operator}{text}' stands where a label's value should")
+        value = _unquoted(text)
+        if operator == "=":
+            return frozenset({value})
+        return frozenset(value.split("|")) if operator == "=~" and _WORDS.fullmatch(value) else frozenset()
 
     def _aggregation(self, word: str) -> Shape:
-        is_grouped = self._grouping()
+        grouping = self._grouping()
         arguments = self._arguments()
-        is_grouped |= self._grouping()
+        grouping = grouping or self._grouping()
         if not arguments:
             raise UnreadableQuery(f"{word}() has nothing to aggregate")
         inner = arguments[-1]
-        if word in _MANY or is_grouped:
-            return replace(inner, is_single=False)
-        if inner.is_single and word not in ("count", "group"):
-            return inner
-        return Shape("sum" if word in _SUMS else "average", True, inner.needs)
+        if word in _MANY:
+            return many(inner)
+        how, labels = grouping or ("by", frozenset())
+        is_by = how == "by"
+        return aggregated(word, inner, labels if is_by else None, None if is_by else labels)
 
-    def _grouping(self) -> bool:
+    def _grouping(self) -> tuple[str, frozenset[str]] | None:
         if self.here not in ("by", "without"):
-            return False
-        is_without = self._take() == "without"
-        return bool(self._labels()) or is_without
+            return None
+        return self._take(), frozenset(map(_unquoted, self._labels())) - {","}
 
     def _labels(self) -> list[str]:
         self._take("(")
@@ -208,30 +228,13 @@ class _Reader:
                 raise UnreadableQuery(f"'{opening}' inside '{opening}'")
 
 
-def _called(word: str, arguments: list[Shape]) -> Shape:
-    vectors = [item for item in arguments if item.kind != "number"]
-    if word in _CONSTANTS or not vectors:
-        return _NUMBER
-    is_single = word in ("scalar", "absent", "absent_over_time") or all(item.is_single for item in vectors)
-    needs = tuple(group for item in vectors for group in item.needs)
-    return Shape(vectors[0].kind, is_single, needs)
+def _unquoted(token: str) -> str:
+    return token[1:-1] if token[0] in _QUOTES else token
 
 
-def _joined(operator: str, left: Shape, right: Shape) -> Shape:
-    if operator == "or":
-        kind = right.kind if left.kind == "number" else left.kind
-        needs = tuple(one | other for one, other in product(left.needs, right.needs))
-        return Shape(kind, left.is_single and right.is_single, needs)
-    if operator in ("and", "unless"):
-        return left
-    is_single = left.is_single and right.is_single
-    return Shape(_kind(operator, left.kind, right.kind), is_single, left.needs + right.needs)
-
-
-def _kind(operator: str, left: Kind, right: Kind) -> Kind:
-    if operator == "/" and left == right == "sum":
-        return "average"
-    for kind in ("series", "average", "sum"):
-        if kind in (left, right):
-            return kind
-    return "number"
+def _value_of(token: str) -> float | None:
+    """The number that a token is; a duration or a text is none."""
+    try:
+        return float(token)
+    except ValueError:
+        return None

@@ -5,17 +5,23 @@ of fleets that never scaled, or never stopped.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from fleet.cloud.finding import CloudRule, Finding, Grade
 from fleet.cloud.promql import Shape, UnreadableQuery, shape_of
+from fleet.cloud.trigger_metrics import METRIC_KNOWN, metric_findings
 from fleet.engine import MetricsDialect
-from fleet.nearest import nearest
 
 GATEWAY_METRIC = "enginehouse_gateway_requests_waiting"
 """Requests that wait in the gateway: the only signal of a model without replicas."""
 PROMETHEUS = "prometheus"
 VALUE, AVERAGE_VALUE = "Value", "AverageValue"
+STATIC = "static"
+"""What KEDA's fallback does when nothing is said: so many replicas, whatever runs."""
+KEEPING = ("currentReplicasIfHigher", "currentReplicas", "scalingModifiers")
+"""What a fallback may do so that no engine is taken away."""
+MOST = 100
+"""Replicas where a scaler says no largest number."""
 HPA_PREFIX = "keda-hpa-"
 LONGEST_NAME = 63
 
@@ -39,13 +45,6 @@ NULL_VALUES = CloudRule(
     "An empty answer is an error, not zero",
     'set ignoreNullValues: "false"; else a lost Prometheus scales down',
     "keda#3065, llm-d-autoscaling#360, llm-d#1981",
-)
-METRIC_KNOWN = CloudRule(
-    "keda-metric-known",
-    Grade.HIGH,
-    "Triggers ask for metrics that the engine's version has",
-    "take the name that the engine catalogue gives ('enginehouse engines')",
-    "vllm#18354, production-stack#617, aibrix#2057; kthena#868: vllm: written as vllm_",
 )
 METRIC_NAME = CloudRule(
     "keda-metric-name",
@@ -117,14 +116,19 @@ class Scaler:
     name: str
     triggers: tuple[Trigger, ...]
     smallest: int = 0
-    largest: int = 100
+    largest: int = MOST
     idle: int | None = None
     fallback_replicas: int | None = None
     """``None`` = no fallback."""
+    fallback_behaviour: str = STATIC
     hpa_name: str | None = None
     """Of the autoscaler that KEDA makes; ``None`` = KEDA's own name for it."""
     dialects: tuple[MetricsDialect, ...] = ()
     """What the engines behind it may call their metrics; empty = not known."""
+    unreadable: tuple[str, ...] = ()
+    """Counts that are no whole numbers, with what stands there."""
+    has_triggers_alone: bool = False
+    """A patch, or a scaler of jobs: nothing but its triggers is judged."""
 
     @property
     def may_sleep(self) -> bool:
@@ -138,8 +142,8 @@ class Workload:
 
     id: str
     """``namespace/Kind/name``."""
-    replicas: int | None
-    """``None`` = left out."""
+    replicas: object
+    """``None`` = left out; what is no number is told as it stands."""
     ignores_replicas: bool = False
     """Whether the program leaves what others make of them."""
 
@@ -167,17 +171,56 @@ def scaler_findings(scaler: Scaler) -> Iterator[Finding]:
     asking = [item for item in scaler.triggers if item.type == PROMETHEUS]
     for trigger in asking:
         yield from _trigger_findings(scaler, trigger)
-    if asking and not scaler.fallback_replicas:
+    if not scaler.has_triggers_alone:
+        yield from _fallback(scaler, asking)
+        yield from _wake_up(scaler, asking)
+        yield from _name_length(scaler)
+    yield from _range(scaler)
+
+
+def _fallback(scaler: Scaler, asking: Sequence[Trigger]) -> Iterator[Finding]:
+    if not asking:
+        return
+    where = f"{scaler.name} has {len(asking)} Prometheus triggers and"
+    if not scaler.fallback_replicas:
         what = "no fallback" if scaler.fallback_replicas is None else "a fallback to 0 replicas"
-        yield Finding(FALLBACK, f"{scaler.name} has {len(asking)} Prometheus triggers and {what}")
-    if scaler.may_sleep and not any(GATEWAY_METRIC in item.query for item in asking):
-        yield Finding(WAKE_UP, f"{scaler.name} may go to 0 replicas, and no trigger asks for {GATEWAY_METRIC}")
+        yield Finding(FALLBACK, f"{where} {what}")
+    elif scaler.fallback_behaviour not in KEEPING and scaler.fallback_replicas < scaler.largest:
+        what = f"the fallback '{scaler.fallback_behaviour}' to {scaler.fallback_replicas} of {scaler.largest} replicas"
+        yield Finding(FALLBACK, f"{where} {what}, which takes engines away", f"set behavior {KEEPING[0]}")
+
+
+def _wake_up(scaler: Scaler, asking: Sequence[Trigger]) -> Iterator[Finding]:
+    if not scaler.may_sleep or any(_wakes(item) for item in asking):
+        return
+    named = [item.name for item in asking if GATEWAY_METRIC in item.query]
+    rest = f"; {', '.join(named)} names it and gives no figure of it while no engine runs" if named else ""
+    yield Finding(WAKE_UP, f"{scaler.name} may go to 0 replicas, and no trigger asks for {GATEWAY_METRIC}{rest}")
+
+
+def _wakes(trigger: Trigger) -> bool:
+    """Whether a trigger tells of the gateway's queue while there is no engine."""
+    try:
+        return shape_of(trigger.query, frozenset({GATEWAY_METRIC})).given == "value"
+    except UnreadableQuery:
+        return False
+
+
+def _name_length(scaler: Scaler) -> Iterator[Finding]:
     made = scaler.hpa_name or f"{HPA_PREFIX}{scaler.name}"
     if len(made) > LONGEST_NAME:
-        yield Finding(
-            NAME_LENGTH, f"the autoscaler of {scaler.name} is called {made}, which has {len(made)} characters"
-        )
-    if scaler.smallest > scaler.largest or (scaler.idle is not None and scaler.idle >= scaler.smallest):
+        message = f"the autoscaler of {scaler.name} is called {made}, which has {len(made)} characters"
+        yield Finding(NAME_LENGTH, message)
+
+
+def _range(scaler: Scaler) -> Iterator[Finding]:
+    if scaler.unreadable:
+        yield Finding(RANGE, f"{scaler.name} has {', '.join(scaler.unreadable)}, which is no whole number")
+        return
+    is_idle_wrong = scaler.idle is not None and not 0 <= scaler.idle < scaler.smallest
+    if scaler.has_triggers_alone:
+        return
+    if not 0 <= scaler.smallest <= scaler.largest or scaler.largest < 1 or is_idle_wrong:
         counts = f"idle {scaler.idle}, smallest {scaler.smallest}, largest {scaler.largest}"
         yield Finding(RANGE, f"{scaler.name} has {counts}")
 
@@ -193,7 +236,7 @@ def owner_findings(workloads: Iterable[Workload], claims: Iterable[Claim]) -> It
     for item in workloads:
         if item.id in owners and item.replicas is not None and not item.ignores_replicas:
             message = f"{item.id} says {item.replicas} replicas, and {owners[item.id][0]} scales it"
-            yield Finding(ONE_OWNER, message, evidence={"replicas": item.replicas})
+            yield Finding(ONE_OWNER, message, evidence={"replicas": str(item.replicas)})
 
 
 def bundle_findings(bundle: Bundle) -> Iterator[Finding]:
@@ -214,42 +257,25 @@ def _trigger_findings(scaler: Scaler, trigger: Trigger) -> Iterator[Finding]:
     except UnreadableQuery as error:
         yield Finding(ONE_SERIES, f"the query of {where} can't be read: {error}")
         return
+    if shape.always:
+        message = f"{where} answers even where every metric is missing: {trigger.query}"
+        yield Finding(NULL_VALUES, message, "leave the part out that needs no metric; a lost metric is then an error")
     if not shape.is_single:
         yield Finding(ONE_SERIES, f"{where} gives a series for each pod: {trigger.query}")
     yield from _metric_type(where, trigger, shape)
-    yield from _unknown_metrics(where, shape, scaler.dialects)
+    yield from metric_findings(where, shape, scaler.dialects)
 
 
 def _metric_type(where: str, trigger: Trigger, shape: Shape) -> Iterator[Finding]:
+    if trigger.metric_type not in (VALUE, AVERAGE_VALUE):
+        message = f"{where} has metricType '{trigger.metric_type}', which a Prometheus trigger can't have"
+        yield Finding(METRIC_TYPE, message)
     if shape.kind == "average" and trigger.metric_type == AVERAGE_VALUE:
         message = f"{where} compares an average as AverageValue: it wants the same replicas whatever runs"
         yield Finding(METRIC_TYPE, message, "take metricType Value")
     if shape.kind == "sum" and trigger.metric_type == VALUE:
         message = f"{where} compares a sum as Value: it multiplies the replicas that run"
         yield Finding(METRIC_TYPE, message, "take metricType AverageValue")
-
-
-def _unknown_metrics(where: str, shape: Shape, dialects: Sequence[MetricsDialect]) -> Iterator[Finding]:
-    known = frozenset(name for dialect in dialects for name in names_of(dialect))
-    families = frozenset(_family(name) for name in known)
-    for group in shape.needs:
-        own = sorted(name for name in group if _family(name) in families)
-        if own and known.isdisjoint(own):
-            close = nearest(own[0], known)
-            engines = ", ".join(sorted({dialect.name for dialect in dialects}))
-            remedy = f"take {close}" if close else f"take one of {', '.join(sorted(known))}"
-            yield Finding(METRIC_KNOWN, f"{where} asks for {', '.join(own)}, which {engines} does not have", remedy)
-
-
-def names_of(dialect: MetricsDialect) -> frozenset[str]:
-    """The metrics of a dialect, without the labels that some are named with."""
-    values = (getattr(dialect, item.name) for item in fields(dialect) if item.name not in ("name", "path", "source"))
-    return frozenset(value.partition("{")[0] for value in values if isinstance(value, str))
-
-
-def _family(metric: str) -> str:
-    """What an engine puts before its metrics, whether a colon or an underscore follows it."""
-    return metric.replace(":", "_").partition("_")[0]
 
 
 RULES: tuple[CloudRule, ...] = (

@@ -196,7 +196,7 @@ SCALING: Mapping[str, Change] = {
     "keda-wake-up": of_scaler("spec.minReplicaCount"),
     "keda-name-length": of_scaler("metadata.name"),
     "keda-range": of_scaler("spec.maxReplicaCount"),
-    "replicas-one-owner": of_pod("spec.replicas"),
+    "replicas-one-owner": all_of(scaled, of_pod("spec.replicas")),
     "crd-apart": all_of(
         add("kubernetes:helm.sh/v4:Chart", "keda", {"chart": "keda"}),
         add(_CRD_KIND, "x", _CRD, parent="Chart keda"),

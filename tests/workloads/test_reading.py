@@ -9,7 +9,9 @@ from fleet.cloud.scaling import scaler_findings
 from fleet.node_pools import NodePool
 from fleet.sharing import SharingWay
 from workloads import reading
+from workloads.pod_reading import pod_owners
 
+POD_KINDS = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
 IMAGE = "invented.invalid/one@sha256:" + "1" * 64
 POD = {
     "containers": [
@@ -22,12 +24,11 @@ def owner(kind, pod, **head):
     template = {"metadata": head, "spec": pod}
     spec = {"jobTemplate": {"spec": {"template": template}}} if kind == "CronJob" else {"template": template}
     item = {"kind": kind, "metadata": {"name": "one", "namespace": "prod", **head}}
-    found = reading.pod_owner(item | (template if kind == "Pod" else {"spec": spec}), [])
-    assert found is not None
+    (found,) = pod_owners(item | (template if kind == "Pod" else {"spec": spec}), [])
     return found
 
 
-@pytest.mark.parametrize("kind", reading.POD_OWNERS)
+@pytest.mark.parametrize("kind", POD_KINDS)
 def test_every_kind_that_makes_pods_is_read(kind):
     found = owner(kind, POD)
     assert found.id.endswith(f"/{kind}/one") or kind == "Pod"
@@ -36,7 +37,7 @@ def test_every_kind_that_makes_pods_is_read(kind):
 
 @pytest.mark.parametrize("kind", ["Service", "ConfigMap", "ScaledObject", ""])
 def test_other_kinds_make_no_pods(kind):
-    assert reading.pod_owner({"kind": kind}) is None
+    assert pod_owners({"kind": kind}) == ()
 
 
 def test_the_pod_s_rights_hold_for_a_container_that_says_nothing():
@@ -74,8 +75,7 @@ def test_the_pod_s_rights_hold_for_a_container_that_says_nothing():
 def test_the_gpus_are_those_of_the_nodes_that_a_pod_names(choice):
     pools = [NodePool(name="h100", instance_type="p5.48xlarge"), NodePool(name="l4", instance_type="g6.xlarge")]
     item = {"kind": "Deployment", "metadata": {"name": "a"}, "spec": {"template": {"spec": {**POD, **choice}}}}
-    found = reading.pod_owner(item, pools)
-    assert found is not None
+    (found,) = pod_owners(item, pools)
     assert [model.name for model in found.gpus] == ["H100"]
 
 
@@ -106,7 +106,7 @@ def test_a_bare_scaled_object_has_keda_s_defaults():
     assert (trigger.metric_type, trigger.ignores_null, trigger.metric_name) == ("AverageValue", True, None)
 
 
-@pytest.mark.parametrize("value", ["false", "False", False])
+@pytest.mark.parametrize("value", ["false", " false ", False])
 def test_ignore_null_values_is_off_however_it_is_written(value):
     trigger = {"type": "prometheus", "metadata": {"ignoreNullValues": value}}
     found = reading.scaler({"kind": "ScaledObject", "spec": {"triggers": [trigger]}})
@@ -149,10 +149,10 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from([*reading.POD_OWNERS, "ScaledObject"]), JSON, JSON)
+@given(st.sampled_from([*POD_KINDS, "ScaledObject"]), JSON, JSON)
 def test_an_object_of_any_content_is_read_without_a_fault(kind, spec, pod):
     item = {"kind": kind, "metadata": spec, "spec": {"template": {"spec": pod}, "triggers": spec}}
-    owner = reading.pod_owner(item)
-    assert owner is None or list(object_findings(owner)) is not None
+    for owner in pod_owners(item):
+        assert list(object_findings(owner)) is not None
     found = reading.scaler(item)
     assert found is None or list(scaler_findings(found)) is not None

@@ -17,6 +17,7 @@ from fleet.manifest import PinnedManifest, dump, parse
 from fleet.spec import Scaling
 from tests.workloads.invented import image, pinned
 from workloads import NodeLocalWeights, RenderGround, SharedWeights, reading, render
+from workloads.pod_reading import pod_owners
 
 CATALOGUE = load()
 DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -103,8 +104,7 @@ def test_what_is_rendered_breaks_no_rule(manifest: PinnedManifest, ground: Rende
     assert engine.name is not None
     dialect = CATALOGUE.metrics(engine.name, engine.version or "", engine.front)
     for item in objects:
-        owner = reading.pod_owner(item, ground.pools)
-        assert owner is None or list(object_findings(owner)) == []
+        assert [found for owner in pod_owners(item, ground.pools) for found in object_findings(owner)] == []
         scaler = reading.scaler(item, [dialect])
         assert scaler is None or list(scaler_findings(scaler)) == []
     workloads = [found for item in objects if (found := reading.workload(item))]

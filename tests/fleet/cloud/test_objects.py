@@ -22,7 +22,7 @@ ENGINE = PodContainer(
     is_not_root=True,
     has_seccomp=True,
     has_read_only_root=True,
-    plain_environment=("HOME", "HF_HUB_CACHE", "TOKENIZERS_PARALLELISM"),
+    environment=dict.fromkeys(("HOME", "HF_HUB_CACHE", "TOKENIZERS_PARALLELISM", "PAD_TOKEN"), "x"),
 )
 GOOD = PodOwner("inference/Deployment/chat", (ENGINE,), gpus=(gpu("H100"),), sharing=SharingWay.EXCLUSIVE)
 
@@ -52,7 +52,7 @@ MISTAKES = {
     "pod-seccomp": with_container(has_seccomp=False),
     "pod-host-access": replace(GOOD, host_paths=("/dev",)),
     "pod-writable-root": with_container(has_read_only_root=False),
-    "pod-plain-secret": with_container(plain_environment=("HF_TOKEN",)),
+    "pod-plain-secret": with_container(environment={"HF_TOKEN": "x"}),
 }
 
 

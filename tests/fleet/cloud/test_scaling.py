@@ -15,10 +15,10 @@ from fleet.cloud.scaling import (
     Trigger,
     Workload,
     bundle_findings,
-    names_of,
     owner_findings,
     scaler_findings,
 )
+from fleet.cloud.trigger_metrics import names_of
 from fleet.spec import EngineName
 
 KV = Trigger("kv", metric_type="Value", query="avg(vllm:kv_cache_usage_perc)", ignores_null=False)
@@ -26,6 +26,7 @@ QUEUE = Trigger("queue", query="sum(vllm:num_requests_waiting)", ignores_null=Fa
 GATEWAY = Trigger("gateway", query='sum(enginehouse_gateway_requests_waiting{model="m"})', ignores_null=False)
 VLLM = load().metrics(EngineName.VLLM, "0.33.0")
 GOOD = Scaler("chat", (KV, QUEUE, GATEWAY), smallest=1, largest=8, fallback_replicas=1, dialects=(VLLM,))
+GOOD = replace(GOOD, fallback_behaviour="currentReplicasIfHigher")
 TARGET = "inference/Deployment/chat"
 CLAIM = Claim("inference/ScaledObject/chat", TARGET)
 
