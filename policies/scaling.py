@@ -113,7 +113,8 @@ def _bundles(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
             for seen in inside
             if kind_of(seen) == DEFINITION_KIND
         )
-        uses = frozenset(kind_of(seen) for seen in inside if kind_of(seen) != DEFINITION_KIND)
+        objects_in = [seen for seen in inside if kind_of(seen) != DEFINITION_KIND]
+        uses = frozenset(kind for seen in objects_in for kind in (kind_of(seen), f"{group_of(seen)}/{stem_of(seen)}"))
         for finding in scaling.bundle_findings(Bundle(bundle.name, defines, uses)):
             yield bundle, finding
 

@@ -98,3 +98,95 @@ def test_brackets_and_blanks_change_nothing(query: str) -> None:
 def test_an_aggregation_makes_one_series_of_many(query: str, word: str) -> None:
     assert shape_of(f"{word}({query})").is_single
     assert not shape_of(f"{word} by (pod) ({query})").is_single
+
+
+FIXED = (
+    'sum by (namespace) (a{namespace="x"})',
+    "histogram_quantile(0.9, sum by (le) (rate(a_bucket[5m])))",
+    "sum(a) # a comment",
+    "# first\nsum(a)",
+    'sum without (pod) (sum by (pod, job) (a{job="x"}))',
+    'sum by (job) (a{job=~"x"})',
+)
+
+
+@pytest.mark.parametrize("query", FIXED)
+def test_labels_with_one_value_make_no_series_of_their_own(query: str) -> None:
+    assert shape_of(query).is_single
+
+
+@pytest.mark.parametrize(
+    "query", ['sum by (job) (a{job=~"x|y"})', 'sum by (job) (a{job!="x"})', "sum by (le, pod) (a)", "sum by (job) (a)"]
+)
+def test_labels_with_several_values_do(query: str) -> None:
+    assert not shape_of(query).is_single
+
+
+@pytest.mark.parametrize(
+    ("query", "needs"),
+    [
+        ('sum({__name__="vllm:a"})', {"vllm:a"}),
+        ('sum({"vllm:a", job="x"})', {"vllm:a"}),
+        ('sum({__name__=~"a|b"})', {"a", "b"}),
+        ('sum(c{job="a"})', {"c"}),
+    ],
+)
+def test_metrics_are_named_by_word_by_label_or_by_text(query: str, needs: set[str]) -> None:
+    found = shape_of(query)
+    assert (found.needs, found.unnamed) == ((frozenset(needs),), False)
+
+
+@pytest.mark.parametrize("query", ['sum({job="x"})', 'sum({__name__=~"a.*"})', 'sum({__name__!="a"})', "sum({})"])
+def test_series_without_a_metric_are_said_to_be_unnamed(query: str) -> None:
+    assert shape_of(query).unnamed
+
+
+@pytest.mark.parametrize(
+    "query", ["vector(0)", "sum(a) or vector(0)", "sum(a or vector(0))", "sum(a) or absent(a) * 0"]
+)
+def test_what_needs_no_metric_answers_always(query: str) -> None:
+    assert shape_of(query).always
+
+
+@given(st.sampled_from([*SINGLE, *SEVERAL]))
+def test_only_constants_answer_always(query: str) -> None:
+    assert shape_of(query).always == ("vector(" in query or shape_of(query).kind == "number")
+
+
+THERE = frozenset({"gateway"})
+
+
+@pytest.mark.parametrize(
+    ("query", "given_"),
+    [
+        ("sum(gateway)", "value"),
+        ('sum({__name__="gateway"})', "value"),
+        ("sum(a) or sum(gateway)", "value"),
+        ("sum(gateway) > 0", "value"),
+        ("clamp_min(sum(gateway) / 4, 0)", "value"),
+        ("sum(gateway) and on() sum(a)", "nothing"),
+        ("sum(gateway) * sum(a)", "nothing"),
+        ("sum(a)", "nothing"),
+        ('sum(a{model="gateway"})', "nothing"),
+        ("0 * sum(gateway)", "constant"),
+        ("sum(gateway) * (1 - 1)", "constant"),
+        ("count(gateway)", "constant"),
+        ("sum(gateway) < 1", "constant"),
+        ("sum(a) or (0 * sum(gateway) unless on() count(up == 1))", "constant"),
+        ("sum(gateway) unless on() sum(gateway)", "nothing"),
+        ("absent(a)", "constant"),
+    ],
+)
+def test_what_a_query_gives_of_the_metrics_that_are_there(query: str, given_: str) -> None:
+    assert shape_of(query, THERE).given == given_
+
+
+def test_parts_that_stand_in_for_each_other_without_end_are_refused() -> None:
+    part = " or ".join(f"(a{number} + b{number})" for number in range(12))
+    with pytest.raises(UnreadableQuery, match="stand in for each other"):
+        shape_of(f"sum({part})")
+
+
+@given(st.integers(1, 2000))
+def test_a_flat_query_of_any_length_is_read(length: int) -> None:
+    assert shape_of("sum(" + " or ".join(["a"] * length) + ")").needs == (frozenset({"a"}),)
