@@ -45,6 +45,16 @@ document that names it. A policy that needs such a value says `not judged yet` a
 the update. A policy that looks at each resource stops one before it is made; a policy that looks at the stack as a whole
 speaks at the end, of the preview and of the update.
 """
+OBJECTS = """
+**Pods** are found by what they look like, in objects of every kind and version, members of lists and patches included:
+what has containers, the node's namespaces or a `hostPath`. A patch is judged by what it says. Left out is what makes
+objects only later and is none itself (values of charts, text in a ConfigMap), an image that a custom kind names outside a
+container, and EFA in kinds whose replicas may span several nodes. Booleans in text are read; what can't be read counts
+as the worse of both.
+
+**Triggers** are judged by what their query gives. Of vLLM every metric was seen, so an unknown name is refused; of other
+engines only another spelling of a known one is. A query that is too entangled to read is a finding.
+"""
 LIMITS = """
 ## Limits and levels
 They stand in the section `platform` of `policies/policy.yaml`: a `default`, and one section per environment with what
@@ -61,6 +71,7 @@ def render() -> str:
         "Policies",
         "`fleet.cloud`, `policies` and `policies/policy.yaml`",
         INTRODUCTION,
+        OBJECTS,
         LIMITS,
         *_limits(book),
         "## All policies",
