@@ -103,7 +103,7 @@ def ground_of(environ: Mapping[str, str], *, root: Path, policy: Path, today: Ca
     stack = stack_facts(environ)
     unknown = policy_file.unknown_environment(book, stack.environment)
     if unknown is not None:
-        raise NoEnvironment(f"{unknown}; {policy_file.how_to_add(stack.environment)}, or correct 'environment' of the stack")
+        raise NoEnvironment(f"{unknown}; {policy_file.how_to_add(stack.environment)}, or correct the stack's own")
     data = tuple(root / folder for folder in stack.data)
     files = Files(stack.environment, policy, root / "environments", data, today)
     return Ground(stack.environment, book.platform_for(stack.environment), stack, files)
