@@ -21,7 +21,20 @@ from fleet.cloud import limits as cloud_limits
 from fleet.cloud import registry
 from fleet.cloud.finding import CloudRule
 from fleet.policy import PlatformPolicy
-from policies import capacity, data, identity, images, limits, lustre, manifests, network, nodes, scaling, sharing
+from policies import (
+    capacity,
+    data,
+    identity,
+    images,
+    limits,
+    lustre,
+    manifests,
+    network,
+    nodes,
+    pod_nodes,
+    scaling,
+    sharing,
+)
 from policies.adapter import Check, StackCheck, judge_resource, judge_stack
 from policies.knowledge import Ground
 
@@ -37,6 +50,7 @@ CHECKS: tuple[Check | StackCheck, ...] = (
     *data.CHECKS,
     *identity.CHECKS,
     *manifests.CHECKS,
+    *pod_nodes.CHECKS,
     *scaling.CHECKS,
     *limits.CHECKS,
 )

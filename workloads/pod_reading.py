@@ -63,6 +63,7 @@ def _owner(place: PodPlace, pools: Sequence[NodePool]) -> PodOwner:
         ),
         image_volumes=tuple(str(as_map(item["image"]).get("reference") or "") for item in volumes if "image" in item),
         nodes=place.nodes,
+        pools=tuple(_node_labels(place.spec).get(POOL_LABEL, ())),
         gpus=tuple(gpu(name) for name in named),
         any_gpus=() if named else tuple(pool.gpu for pool in pools),
         sharing=SharingWay(sharing) if sharing in tuple(SharingWay) else None,

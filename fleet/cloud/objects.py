@@ -158,6 +158,8 @@ class PodOwner:
     """Images that are mounted."""
     nodes: int | None = 1
     """That one replica spans; ``None`` = not known."""
+    pools: tuple[str, ...] = ()
+    """Of nodes, that it names."""
     gpus: tuple[GpuModel, ...] = ()
     """Of the nodes that it names; empty = not known."""
     any_gpus: tuple[GpuModel, ...] = ()

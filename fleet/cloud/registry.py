@@ -6,6 +6,7 @@ from fleet.cloud import (
     data,
     identity,
     interfaces,
+    isolation,
     limits,
     lustre,
     lustre_links,
@@ -33,7 +34,7 @@ THEMES: Mapping[str, tuple[CloudRule, ...]] = {
     "network": network.RULES,
     "data": (*lustre.RULES, *lustre_links.RULES, *lustre_ports.RULES, *lustre_nodes.RULES, *data.RULES),
     "identity": identity.RULES,
-    "workloads": (*manifests.RULES, *objects.RULES),
+    "workloads": (*manifests.RULES, *objects.RULES, *isolation.RULES),
     "scaling": scaling.RULES,
     "limits": limits.RULES,
 }

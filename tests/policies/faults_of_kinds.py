@@ -4,7 +4,8 @@ import copy
 from typing import Any
 
 from tests.policies.fault import Change, add, all_of, put
-from tests.policies.faults_of_workloads import DEPLOYMENT, SCALER, pod, scaled, trigger
+from tests.policies.faults_of_nodes import PLUGIN
+from tests.policies.faults_of_workloads import DEPLOYMENT, SCALER, alone, pod, scaled, trigger
 from tests.workloads.invented import image
 
 POD = "spec.template.spec"
@@ -81,6 +82,9 @@ def _sleeping(query: str) -> Change:
 
 _GW = "enginehouse_gateway_requests_waiting"
 _RIGHTS = "securityContext"
+_RENAMED = (
+    "version: v1\nsharing: {timeSlicing: {renameByDefault: true, resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
+)
 _CHART = add("kubernetes:helm.sh/v4:Chart", "keda", {"chart": "keda"})
 _CRD = {"metadata": {"name": "x"}, "spec": {"group": "keda.sh", "names": {"kind": "ScaledObject"}}}
 _SPEC = {"scaleTargetRef": {"name": "chat"}, "minReplicas": 1, "maxReplicas": 3}
@@ -127,6 +131,11 @@ PODS: tuple[ROW, ...] = (
     ("isolation in capitals", "gpu-isolation",
      all_of(pod("metadata|labels|enginehouse.dev/isolation", "Hardware"),
             put(DEPLOYMENT, "spec|template|metadata|labels|enginehouse.dev/gpu-sharing", "MPS"))),
+    ("clean: shares with a name of their own", None, all_of(alone, put(
+        PLUGIN, "values.config.map.exclusive", _RENAMED))),
+    ("clean: a share for who needs no isolation", None, all_of(
+        pod("metadata|labels|enginehouse.dev/isolation", "shared"),
+        put(PLUGIN, "values.config.map.exclusive", _RENAMED.replace("renameByDefault: true, ", "")))),
     ("clean: the network of the node off by text", None, pod(f"{POD}.hostNetwork", "false")),
     ("clean: EFA of which none is asked", None,
      pod(f"{ENGINE.replace('.', '|')}|resources|limits|vpc.amazonaws.com/efa", "0")),

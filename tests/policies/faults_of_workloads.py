@@ -10,6 +10,7 @@ from fleet.manifest import PinnedManifest, dump
 from tests.infra.stacks import PROD
 from tests.policies.edited import Program
 from tests.policies.fault import Change, Fault, add, all_of, drop, put
+from tests.policies.faults_of_nodes import PLUGIN
 from tests.workloads import invented
 from workloads import RenderGround, render
 
@@ -85,6 +86,12 @@ def wants_isolation(program: Program) -> None:
     program.put(DEPLOYMENT, f"{_LIMITS}|{SHARED_GPU_RESOURCE}", "1")
 
 
+def alone(program: Program) -> None:
+    """A Deployment that needs isolation and asks for whole GPUs."""
+    deployed(program)
+    program.put(DEPLOYMENT, f"metadata|labels|{ISOLATION_LABEL}", "hardware")
+
+
 def second_scaler(program: Program) -> None:
     scaled(program)
     target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
@@ -102,6 +109,7 @@ def definition_beside_object(program: Program) -> None:
     program.add(_SCALED, "chat", copy.deepcopy(_objects()["ScaledObject"]), parent="Chart keda")
 
 
+_SHARES = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 4}]}}\n"
 _SHARE, _QUEUE = "spec.triggers.0", "spec.triggers.1"
 MANIFESTS = (
     Fault("a manifest that is none", "manifest-unreadable", config_map("kind: Nothing")),
@@ -117,6 +125,8 @@ OBJECTS = (
     Fault("EFA for one node", "efa-single-node", pod(f"{_LIMITS}|{EFA_RESOURCE}", "32")),
     Fault("a MIG profile that the GPU lacks", "mig-on-gpu-without", pod(f"{_LIMITS}|nvidia.com/mig-1g.5gb", "1")),
     Fault("a shared GPU for who needs isolation", "gpu-isolation", wants_isolation),
+    Fault("a share of a GPU under the name of a whole one", "gpu-isolation-nodes",
+          all_of(alone, put(PLUGIN, "values.config.map.exclusive", _SHARES))),
     Fault("an engine without a startup probe", "pod-probes", without(f"{_ENGINE}.startupProbe")),
     Fault("no memory limit", "pod-limits", without(f"{_ENGINE}.resources.limits.memory")),
     Fault("a privileged container", "pod-privileged", pod(f"{_ENGINE}.securityContext.privileged", True)),

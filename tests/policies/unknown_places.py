@@ -15,7 +15,7 @@ from tests.policies.faults_of_ground import (
     service,
 )
 from tests.policies.faults_of_nodes import H100, H100_TEMPLATE, L4, L4_TEMPLATE, PLUGIN, placed
-from tests.policies.faults_of_workloads import DEPLOYMENT, MAP, SCALER, deployed, scaled, served
+from tests.policies.faults_of_workloads import DEPLOYMENT, MAP, SCALER, alone, deployed, scaled, served
 
 SEEN_AT_UPDATE = {
     "role-arn",
@@ -176,6 +176,7 @@ WORKLOADS: Mapping[str, Change] = {
     "image-digest": of_pod(f"{_ENGINE}.image"),
     "efa-single-node": of_pod(f"{_ENGINE}.resources"),
     "mig-on-gpu-without": of_pod(f"{_ENGINE}.resources.limits"),
+    "gpu-isolation-nodes": all_of(alone, at(PLUGIN, "values.config.map")),
     "gpu-isolation": of_pod("metadata.labels"),
     "pod-probes": of_pod(f"{_ENGINE}.startupProbe"),
     "pod-limits": of_pod(f"{_ENGINE}.resources.limits.memory"),

@@ -1,0 +1,78 @@
+"""Policies on pods and the nodes on which they may stand."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleet.cloud import isolation
+from fleet.cloud.finding import Finding
+from fleet.cloud.labels import GPU_RESOURCE, POOL_LABEL
+from fleet.cloud.objects import PodOwner
+from fleet.manifest import ManifestError, load_yaml
+from policies.adapter import Seen, Stack, StackCheck
+from policies.groups import NODE_GROUP
+from policies.helm import charts
+from policies.images import DEVICE_PLUGIN
+from policies.knowledge import Ground
+from policies.kubernetes_objects import all_objects, holds_pods, object_of
+from policies.manifests import CONFIG_MAP, is_manifest, rendered
+from policies.reading import at, labels
+from policies.sharing import CONFIG_LABEL
+from workloads import KubernetesObject
+from workloads.pod_reading import pod_owners
+from workloads.values import as_flag, as_map, as_maps
+
+_SHARED_BY = ("timeSlicing", "mps")
+
+
+def _shared_names(stack: Stack, ground: Ground) -> Iterator[tuple[Seen | None, Finding]]:
+    alone = [(seen, owner) for seen, owner in _owners(stack, ground) if isolation.asks_whole(owner)]
+    if not alone:
+        return
+    pools = frozenset(_sharing_pools(stack))
+    for seen, owner in alone:
+        for finding in isolation.shared_name_findings(owner, pools):
+            yield seen, finding
+
+
+def _owners(stack: Stack, ground: Ground) -> Iterator[tuple[Seen, PodOwner]]:
+    """What makes pods, written by the program or rendered from its manifests."""
+    for seen in all_objects(stack):
+        for item in _items(seen):
+            for owner in pod_owners(item, ground.stack.pools):
+                yield seen, owner
+
+
+def _items(seen: Seen) -> tuple[KubernetesObject, ...]:
+    if seen.type == CONFIG_MAP and is_manifest(seen):
+        return rendered(seen)
+    return (object_of(seen),) if holds_pods(seen) else ()
+
+
+def _sharing_pools(stack: Stack) -> Iterator[str]:
+    """The pools whose nodes have a configuration that shares GPUs without another name."""
+    for release in charts(stack, DEVICE_PLUGIN):
+        stated = as_map(at(release.props, "values", "config", "map"))
+        sharing = {name for name, text in stated.items() if _shares_unnamed(str(text))}
+        default = at(release.props, "values", "config", "default")
+        for group in stack.of(NODE_GROUP):
+            own = labels(group.props, "labels")
+            if own.get(CONFIG_LABEL, default) in sharing:
+                yield own.get(POOL_LABEL) or group.name
+
+
+def _shares_unnamed(text: str) -> bool:
+    """Whether a configuration of the device plugin cuts GPUs and leaves them their name."""
+    try:
+        found: Any = load_yaml(text, source="the device plugin's configuration")
+    except ManifestError:
+        return False
+    sharing = as_map(as_map(found).get("sharing"))
+    return any(_keeps_name(as_map(sharing.get(way))) for way in _SHARED_BY)
+
+
+def _keeps_name(way: Mapping[str, Any]) -> bool:
+    shared = [item for item in as_maps(way.get("resources")) if item.get("name", GPU_RESOURCE) == GPU_RESOURCE]
+    return as_flag(way.get("renameByDefault")) is not True and any(not item.get("rename") for item in shared)
+
+
+CHECKS = (StackCheck((isolation.SHARED_NAME,), _shared_names),)
