@@ -1,45 +1,26 @@
-"""Policies on data at rest: volumes, keys, buckets, file systems, repositories."""
+"""Policies on data at rest: storage classes, keys, buckets, file systems, repositories."""
 
 from collections.abc import Iterator
+
+from pulumi_policy.proxy import UnknownValueError
 
 from fleet.cloud import data
 from fleet.cloud.data import Bucket
 from fleet.cloud.finding import Finding
-from fleet.cloud.identity import TRUST_EVERYONE, document_findings, statements_of
-from policies.adapter import Check, Seen
-from policies.groups import CLUSTER, TEMPLATE
+from policies.adapter import Check, Props, Seen
+from policies.groups import CLUSTER
 from policies.lustre import FILE_SYSTEM
-from policies.reading import at, document, flag, parts, text, texts
+from policies.reading import flag, parts, text, texts
 
 KEY = "aws:kms/key:Key"
 ALIAS = "aws:kms/alias:Alias"
-VOLUME = "aws:ebs/volume:Volume"
 STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 BUCKETS = ("aws:s3/bucket:Bucket", "aws:s3/bucketV2:BucketV2")
 REPOSITORY = "aws:ecr/repository:Repository"
 _S3 = "aws:s3/bucket"
 ENCRYPTION = f"{_S3}ServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
 VERSIONS = f"{_S3}Versioning:BucketVersioning"
-PUBLIC_BLOCK = f"{_S3}PublicAccessBlock:BucketPublicAccessBlock"
-BUCKET_POLICY = f"{_S3}Policy:BucketPolicy"
-_BLOCKS = {
-    "blockPublicAcls": "block_public_acls",
-    "blockPublicPolicy": "block_public_policy",
-    "ignorePublicAcls": "ignore_public_acls",
-    "restrictPublicBuckets": "restrict_public_buckets",
-}
 _BLOCK_DEVICE_DRIVERS = ("ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com", "kubernetes.io/aws-ebs")
-
-
-def _template_disks(seen: Seen) -> Iterator[Finding]:
-    for item in parts(seen.props, "blockDeviceMappings"):
-        if at(item, "ebs") is not None:
-            device = text(item, "deviceName") or "a volume"
-            yield from data.volume_findings(device, is_encrypted=flag(item, "ebs", "encrypted"))
-
-
-def _volume(seen: Seen) -> Iterator[Finding]:
-    yield from data.volume_findings(seen.name, is_encrypted=flag(seen.props, "encrypted"))
 
 
 def _storage_class(seen: Seen) -> Iterator[Finding]:
@@ -49,49 +30,44 @@ def _storage_class(seen: Seen) -> Iterator[Finding]:
 
 
 def _file_system_key(seen: Seen) -> Iterator[Finding]:
-    has_key = seen.comes_from("kmsKeyId", KEY, ALIAS) or text(seen.props, "kmsKeyId") is not None
-    yield from data.own_key_findings("file system", seen.name, has_own_key=has_key)
+    yield from data.own_key_findings("file system", seen.name, has_own_key=_has_own_key(seen, "kmsKeyId", seen.props))
 
 
 def _repository_key(seen: Seen) -> Iterator[Finding]:
     prop = "encryptionConfigurations"
-    has_key = seen.comes_from(prop, KEY, ALIAS) or any(text(item, "kmsKey") for item in parts(seen.props, prop))
+    items = parts(seen.props, prop)
+    has_key = bool(items) and all(_has_own_key(seen, prop, item, "kmsKey") for item in items)
     yield from data.own_key_findings("repository", seen.name, has_own_key=has_key)
 
 
 def _bucket_key(seen: Seen) -> Iterator[Finding]:
     beside = seen.stack.pointing_at(seen, ENCRYPTION, "bucket")
-    has_key = any(item.comes_from("rules", KEY, ALIAS) or _names_key(item) for item in beside)
+    rules = [(item, rule) for item in beside for rule in parts(item.props, "rules")]
+    has_key = bool(rules) and all(_encrypts_with_own_key(item, rule) for item, rule in rules)
     yield from data.own_key_findings("bucket", seen.name, has_own_key=has_key)
 
 
-def _names_key(encryption: Seen) -> bool:
-    path = ("applyServerSideEncryptionByDefault", "kmsMasterKeyId")
-    return any(text(item, *path) for item in parts(encryption.props, "rules"))
+def _encrypts_with_own_key(encryption: Seen, rule: Props) -> bool:
+    default = "applyServerSideEncryptionByDefault"
+    is_kms = (text(rule, default, "sseAlgorithm") or "").startswith("aws:kms")
+    return is_kms and _has_own_key(encryption, "rules", rule, default, "kmsMasterKeyId")
+
+
+def _has_own_key(seen: Seen, prop: str, props: Props, *path: str) -> bool:
+    """Whether a key of the account's own is named: by what stands there, else by what it will come from."""
+    try:
+        return data.is_own_key(text(props, *(path or (prop,))))
+    except UnknownValueError:
+        if seen.comes_from(prop, KEY, ALIAS):
+            return True
+        raise
 
 
 def _secrets(seen: Seen) -> Iterator[Finding]:
     prop = "encryptionConfig"
-    has_key = seen.comes_from(prop, KEY, ALIAS) or text(seen.props, prop, "provider", "keyArn") is not None
+    has_key = _has_own_key(seen, prop, seen.props, prop, "provider", "keyArn")
     encrypted = frozenset(texts(seen.props, prop, "resources"))
     yield from data.secrets_findings(seen.name, encrypted=encrypted, has_own_key=has_key)
-
-
-def _public_block(seen: Seen) -> Iterator[Finding]:
-    beside = seen.stack.pointing_at(seen, PUBLIC_BLOCK, "bucket")
-    blocks = frozenset(name for item in beside for key, name in _BLOCKS.items() if flag(item.props, key))
-    acl = text(seen.props, "acl") or "private"
-    yield from data.bucket_findings(Bucket(seen.name, True, True, blocks=blocks, acl=acl))
-
-
-def _bucket_policy(seen: Seen) -> Iterator[Finding]:
-    found = document(seen.props, "policy")
-    if found is None:
-        return
-    findings = document_findings("resource", statements_of(found))
-    lets_in = any(finding.rule is TRUST_EVERYONE for finding in findings)
-    blocks = frozenset(data.BLOCKS)
-    yield from data.bucket_findings(Bucket(seen.name, True, True, blocks=blocks, lets_everybody_in=lets_in))
 
 
 def _versions(seen: Seen) -> Iterator[Finding]:
@@ -117,15 +93,11 @@ def _scans(seen: Seen) -> Iterator[Finding]:
 
 
 CHECKS = (
-    Check((data.VOLUME_ENCRYPTED,), (TEMPLATE,), _template_disks),
-    Check((data.VOLUME_ENCRYPTED,), (VOLUME,), _volume),
     Check((data.VOLUME_ENCRYPTED,), (STORAGE_CLASS,), _storage_class),
     Check((data.OWN_KEY,), (FILE_SYSTEM,), _file_system_key, relates=True),
     Check((data.OWN_KEY,), (REPOSITORY,), _repository_key, relates=True),
     Check((data.OWN_KEY,), BUCKETS, _bucket_key, relates=True),
     Check((data.SECRETS,), (CLUSTER,), _secrets, relates=True),
-    Check((data.PUBLIC_BUCKET,), BUCKETS, _public_block, relates=True),
-    Check((data.PUBLIC_BUCKET,), (BUCKET_POLICY,), _bucket_policy),
     Check((data.VERSIONED,), BUCKETS, _versions, relates=True),
     Check((data.ROTATION,), (KEY,), _rotation),
     Check((data.MUTABLE_TAGS,), (REPOSITORY,), _tags),

@@ -9,11 +9,13 @@ from fleet.cloud import limits
 from fleet.cloud.finding import Finding
 from fleet.prices import bundled
 from policies.adapter import Check, Props, Seen, Stack, StackCheck
+from policies.data import BUCKETS
 from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group, groups_in
+from policies.instances import INSTANCE, MACHINES, SPOT
 from policies.knowledge import Ground
-from policies.reading import document, labels, number, text, texts
+from policies.reading import document, labels, number, parts, text, texts
 
-PROVIDER = "pulumi:providers:aws"
+PROVIDERS = ("pulumi:providers:aws", "pulumi:providers:aws-native")
 TAGGED = (
     "aws:ec2/vpc:Vpc",
     CLUSTER,
@@ -21,11 +23,39 @@ TAGGED = (
     TEMPLATE,
     "aws:ec2/natGateway:NatGateway",
     "aws:fsx/lustreFileSystem:LustreFileSystem",
-    "aws:s3/bucket:Bucket",
+    "aws:fsx/ontapFileSystem:OntapFileSystem",
+    "aws:fsx/openZfsFileSystem:OpenZfsFileSystem",
+    "aws:fsx/windowsFileSystem:WindowsFileSystem",
+    "aws:efs/fileSystem:FileSystem",
+    *BUCKETS,
     "aws:kms/key:Key",
+    "aws:kms/replicaKey:ReplicaKey",
     "aws:ecr/repository:Repository",
+    INSTANCE,
+    SPOT,
+    "aws:ec2/capacityReservation:CapacityReservation",
+    "aws:ec2/capacityBlockReservation:CapacityBlockReservation",
+    "aws:ec2/eip:Eip",
+    "aws:ec2/vpcEndpoint:VpcEndpoint",
+    "aws:ebs/volume:Volume",
+    "aws:lb/loadBalancer:LoadBalancer",
+    "aws:rds/cluster:Cluster",
+    "aws:rds/instance:Instance",
 )
 """What costs money by itself."""
+TYPED = (
+    TEMPLATE,
+    *MACHINES,
+    "aws:ec2/capacityReservation:CapacityReservation",
+    "aws:ec2/capacityBlockReservation:CapacityBlockReservation",
+    "aws:ec2/dedicatedHost:DedicatedHost",
+)
+"""With an ``instanceType``."""
+NODE_POOLS = tuple(f"kubernetes:karpenter.sh/{version}:NodePool" for version in ("v1", "v1beta1"))
+_TYPE_KEY, _FAMILY_KEYS = (
+    "node.kubernetes.io/instance-type",
+    ("karpenter.k8s.aws/instance-family", "karpenter.k8s.aws/instance-type-family"),
+)
 SETTINGS: Mapping[str, tuple[str, dict[str, Any]]] = {
     limits.REGION.id: ("regions", {"type": "array", "items": {"type": "string"}}),
     limits.INSTANCE_TYPE.id: ("instance_types", {"type": "array", "items": {"type": "string"}}),
@@ -49,6 +79,21 @@ def _resource_region(seen: Seen) -> Iterator[Finding]:
         yield from limits.region_findings(region, seen.ground.platform.regions)
 
 
+class _EveryKind(tuple[str, ...]):
+    """All types of a provider: each resource of AWS may have a region of its own."""
+
+    __slots__ = ()
+
+    def __contains__(self, type_: object) -> bool:
+        return str(type_).startswith(self[0])
+
+
+def _own_region(seen: Seen) -> Iterator[Finding]:
+    region = text(seen.props, "region")
+    if region is not None and seen.type not in TAGGED:
+        yield from limits.region_findings(region, seen.ground.platform.regions)
+
+
 def _group_types(seen: Seen) -> Iterator[Finding]:
     for name in texts(seen.props, "instanceTypes"):
         yield from limits.instance_type_findings(name, seen.ground.platform.instance_types)
@@ -58,6 +103,26 @@ def _template_type(seen: Seen) -> Iterator[Finding]:
     name = text(seen.props, "instanceType")
     if name is not None:
         yield from limits.instance_type_findings(name, seen.ground.platform.instance_types)
+
+
+def _pool_types(seen: Seen) -> Iterator[Finding]:
+    """Types or families that a NodePool of Karpenter asks for; one that asks for neither takes any."""
+    allowed = seen.ground.platform.instance_types
+    asked = [item for item in parts(seen.props, "spec", "template", "spec", "requirements") if _is_in(item)]
+    types = [item for item in asked if text(item, "key") == _TYPE_KEY]
+    families = [item for item in asked if text(item, "key") in _FAMILY_KEYS]
+    for name in (name for item in types for name in texts(item, "values")):
+        yield from limits.instance_type_findings(name, allowed)
+    if types:
+        return
+    for name in (name for item in families for name in texts(item, "values")):
+        yield from limits.family_findings(name, allowed)
+    if not families:
+        yield from limits.any_type_findings(f"NodePool {seen.name}", allowed)
+
+
+def _is_in(requirement: Props) -> bool:
+    return text(requirement, "operator") == "In"
 
 
 def _cost(stack: Stack, ground: Ground) -> Iterator[tuple[Seen | None, Finding]]:
@@ -70,11 +135,15 @@ def _cost(stack: Stack, ground: Ground) -> Iterator[tuple[Seen | None, Finding]]
 
 
 def _price(group: Group) -> float | None:
-    """What a node group costs an hour at its largest; ``None`` = no price is known, which the program's outputs say."""
-    name = group.template_type or next(iter(group.group_types), "")
+    """What a node group costs an hour at its largest, of the dearest type that it may take.
+
+    ``None`` = no price is known, which the program's outputs say.
+    """
+    names = (group.template_type,) if group.template_type else group.group_types
     way = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}.get(group.buying.capacity_type, "on-demand")
     nodes = number(group.props, "scalingConfig", "maxSize") or 0
-    return bundled().usd_per_hour(name, nodes=nodes, purchase=way)
+    prices = [bundled().usd_per_hour(name, nodes=nodes, purchase=way) for name in names]
+    return max((price for price in prices if price is not None), default=None)
 
 
 def _tags(seen: Seen) -> Iterator[Finding]:
@@ -94,15 +163,18 @@ async def with_tags(args: ResourceValidationArgs, *, ground: Ground) -> Mapping[
     provider = args.provider.props if args.provider is not None else {}
     there = tags_of(args.props, provider)
     known = {"environment": ground.environment}
-    missing = {key: known[key] for key in ground.platform.required_tags if key in known and not there.get(key)}
+    required = ground.platform.required_tags
+    missing = {key: known[key] for key in required if key in known and not there.get(key, "").strip()}
     return {**args.props, "tags": {**labels(args.props, "tags"), **missing}} if missing else {}
 
 
 CHECKS = (
-    Check((limits.REGION,), (PROVIDER,), _provider_region),
+    Check((limits.REGION,), PROVIDERS, _provider_region),
+    Check((limits.REGION,), _EveryKind(("aws:",)), _own_region),
     Check((limits.REGION,), TAGGED, _resource_region),
     Check((limits.INSTANCE_TYPE,), (NODE_GROUP,), _group_types),
-    Check((limits.INSTANCE_TYPE,), (TEMPLATE,), _template_type),
+    Check((limits.INSTANCE_TYPE,), TYPED, _template_type),
+    Check((limits.INSTANCE_TYPE,), NODE_POOLS, _pool_types),
     StackCheck((limits.COST,), _cost),
     Check((limits.TAGS,), TAGGED, _tags),
 )

@@ -48,14 +48,6 @@ def _group_places(seen: Seen) -> Iterator[Finding]:
     yield from node_access.group_place_findings(template_groups=on_template, interfaces_with_groups=with_groups)
 
 
-def _metadata(seen: Seen) -> Iterator[Finding]:
-    yield from node_access.token_findings(text(seen.props, "metadataOptions", "httpTokens"))
-
-
-def _hops(seen: Seen) -> Iterator[Finding]:
-    yield from node_access.hop_findings(number(seen.props, "metadataOptions", "httpPutResponseHopLimit"))
-
-
 def _template_fields(seen: Seen) -> Iterator[Finding]:
     fields = {name for key, name in _TEMPLATE_FIELDS.items() if at(seen.props, key)}
     if any(has(item, "subnetId") for item in parts(seen.props, "networkInterfaces")):
@@ -168,8 +160,6 @@ _TEMPLATES, _GROUPS = (TEMPLATE,), (NODE_GROUP,)
 CHECKS = (
     Check(interfaces.RULES, _TEMPLATES, _interfaces, relates=True),
     Check((node_access.GROUPS_TWICE,), _TEMPLATES, _group_places),
-    Check((node_access.METADATA_TOKENS,), _TEMPLATES, _metadata),
-    Check((node_access.METADATA_HOPS,), _TEMPLATES, _hops),
     Check((node_groups.FORBIDDEN,), _TEMPLATES, _template_fields),
     Check((node_groups.DISK_SIZE,), _GROUPS, _disk),
     Check((node_groups.REMOTE_ACCESS,), _GROUPS, _remote_access),

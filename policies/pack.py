@@ -22,10 +22,13 @@ from fleet.cloud import registry
 from fleet.cloud.finding import CloudRule
 from fleet.policy import PlatformPolicy
 from policies import (
+    buckets,
     capacity,
     data,
+    doors,
     identity,
     images,
+    instances,
     limits,
     lustre,
     manifests,
@@ -48,7 +51,10 @@ CHECKS: tuple[Check | StackCheck, ...] = (
     *network.CHECKS,
     *lustre.CHECKS,
     *data.CHECKS,
+    *buckets.CHECKS,
+    *instances.CHECKS,
     *identity.CHECKS,
+    *doors.CHECKS,
     *manifests.CHECKS,
     *pod_nodes.CHECKS,
     *scaling.CHECKS,

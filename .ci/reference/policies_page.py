@@ -34,7 +34,7 @@ the same at `pulumi up`. A policy is one rule of `fleet/cloud`, with the rule's 
 
 A **mandatory** violation stops the preview, an **advisory** one is shown, **remediate** puts it right and says so.
 Which of them a rule is follows from its grade and the environment, below. A rule can be made milder or stricter for an
-environment; none can be switched off.
+environment; none can be switched off: where `--policy-pack-config` disables one, it keeps the level of the policy file.
 
 **What is set counts.** Policies judge what the program sets, at the first preview as at every later one. What it leaves
 out is judged as left out where that has a meaning: no `releaseVersion` is no pinned release, whichever one the cloud
@@ -44,6 +44,18 @@ takes. The rest is what the cloud answers.
 document that names it. A policy that needs such a value says `not judged yet` and names it. That is no pass: it judges at
 the update. A policy that looks at each resource stops one before it is made; a policy that looks at the stack as a whole
 speaks at the end, of the preview and of the update.
+
+**Can't be read.** A value of another kind than the cloud's, such as a text for a number, is one mandatory finding of each
+policy that needs it, with the resource, the key and the value; the other policies go on.
+
+**Kinds that are looked at.** Resources of the providers `aws` and `kubernetes`; of `aws-native` only the provider's region
+is. Which kinds carry IAM documents, ACLs and grants stands in `policies/iam_places.py`; not among them are endpoint, API
+Gateway and ECR Public policies, which are open by their purpose, and access of people by single sign-on, except for its
+inline policies. In an IAM document a condition narrows by a positive match alone, of a key that says who or what, with a
+value that names something; an ARN that names a kind of resource (`cluster/*`) counts as named. A key by its id may be one
+that AWS manages: only an alias says so. Which device of an image is its root is not known; a template that maps none is a
+finding. A route leads to the control plane wherever its gateway listens. `cost-limit` counts node groups, not single
+machines.
 """
 OBJECTS = """
 **Pods** are found by what they look like, in objects of every kind and version, members of lists and patches included:

@@ -1,5 +1,6 @@
 """Data at rest: encrypted with a key of one's own, private, versioned, and images that stay what they were."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -65,7 +66,7 @@ UNSCANNED = CloudRule(
 
 Kind = Literal["bucket", "file system", "repository"]
 BLOCKS = ("block_public_acls", "block_public_policy", "ignore_public_acls", "restrict_public_buckets")
-PUBLIC_ACLS = ("public-read", "public-read-write", "authenticated-read")
+PUBLIC_ACLS = ("public-read", "public-read-write", "authenticated-read", "AllUsers", "AuthenticatedUsers")
 ROTATING_SPEC = "SYMMETRIC_DEFAULT"
 
 
@@ -78,7 +79,8 @@ class Bucket:
     is_versioned: bool
     blocks: frozenset[str] = frozenset()
     """Which of `BLOCKS` are on."""
-    acl: str = "private"
+    acls: tuple[str, ...] = ()
+    """Canned ACLs, and the groups that others name (the end of their address)."""
     lets_everybody_in: bool = False
     """Whether its policy allows something to everybody without a condition."""
 
@@ -87,6 +89,11 @@ def volume_findings(name: str, *, is_encrypted: bool) -> Iterator[Finding]:
     """A volume, a block device of a launch template, a storage class."""
     if not is_encrypted:
         yield Finding(VOLUME_ENCRYPTED, f"{name} is not encrypted")
+
+
+def is_own_key(key: str | None) -> bool:
+    """Whether the id, ARN or alias of a key may be one of the account's own; those of AWS say so in their alias."""
+    return bool(key) and re.search(r"(^|:)alias/aws/", str(key)) is None
 
 
 def own_key_findings(kind: Kind, name: str, *, has_own_key: bool) -> Iterator[Finding]:
@@ -107,8 +114,9 @@ def bucket_findings(bucket: Bucket) -> Iterator[Finding]:
     missing = [block for block in BLOCKS if block not in bucket.blocks]
     if missing:
         yield Finding(PUBLIC_BUCKET, f"bucket {bucket.name} lacks {', '.join(missing)}")
-    if bucket.acl in PUBLIC_ACLS:
-        yield Finding(PUBLIC_BUCKET, f"bucket {bucket.name} has the ACL {bucket.acl}", "take no ACL")
+    for acl in dict.fromkeys(bucket.acls):
+        if acl in PUBLIC_ACLS:
+            yield Finding(PUBLIC_BUCKET, f"bucket {bucket.name} has the ACL {acl}", "take no ACL")
     if bucket.lets_everybody_in:
         message = f"the policy of bucket {bucket.name} allows something to everybody"
         yield Finding(PUBLIC_BUCKET, message, "name the roles that it is for")

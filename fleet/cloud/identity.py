@@ -5,11 +5,13 @@ trust policy says who may take a role.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from fleet.cloud import iam_conditions, iam_patterns
 from fleet.cloud.finding import CloudRule, Finding, Grade
+from fleet.cloud.iam_document import IamDocument, Statement, read_document
 
 DocumentKind = Literal["identity", "resource", "trust"]
 
@@ -17,33 +19,40 @@ _GUIDE = "IAM user guide, security best practices: least privilege"
 _POD_IDENTITY = "EKS user guide, pod identity: trust of pods.eks.amazonaws.com"
 _POD_SERVICE = "pods.eks.amazonaws.com"
 _POD_ACTIONS = ("sts:AssumeRole", "sts:TagSession")
-_ROLE_ARN = re.compile(r"^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$")
-_ADMIN_POLICIES = ("AdministratorAccess", "IAMFullAccess", "PowerUserAccess")
-_LOOKS = ("Describe", "List")
-_UNSCOPED = (
-    "cloudwatch:GetMetricData",
-    "cloudwatch:GetMetricStatistics",
-    "cloudwatch:PutMetricData",
-    "ecr:GetAuthorizationToken",
-    "pricing:GetProducts",
-    "sts:GetCallerIdentity",
-    "xray:PutTelemetryRecords",
-    "xray:PutTraceSegments",
+_ROLE_ARN = re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+", re.ASCII)
+_ADMIN_POLICIES = (
+    "AdministratorAccess",
+    "DatabaseAdministrator",
+    "IAMFullAccess",
+    "NetworkAdministrator",
+    "PowerUserAccess",
+    "SystemAdministrator",
 )
-"""Actions that know no resource: IAM accepts nothing but ``*`` for them."""
+"""How the names of policies begin that are for administrators."""
+_WHOLE_SERVICE = re.compile(r"arn:aws[a-z-]*:iam::aws:policy/(?:[\w-]+/)*\w*FullAccess(?:V\d+)?", re.ASCII)
+_LISTED = 5
+_SHOWN = 80
 
+UNREADABLE = CloudRule(
+    "iam-document-unreadable",
+    Grade.HIGH,
+    "An IAM document is one that IAM reads",
+    "write it as one JSON object: Statement with Effect, Action and Resource or Principal",
+    "IAM user guide, grammar of the JSON policy language",
+)
 ACTION_WILDCARD = CloudRule(
     "iam-action-wildcard",
     Grade.HIGH,
     "An IAM policy names what it allows",
-    "name the actions; a prefix like s3:Get* is fine, '*' and 's3:*' are not, and NotAction allows all the rest",
+    "name the actions; one verb like s3:Get* is fine, several at once ('*', 's3:*', 'iam:*Policy*') are not,"
+    " and NotAction allows all the rest",
     _GUIDE,
 )
 RESOURCE_WILDCARD = CloudRule(
     "iam-resource-wildcard",
     Grade.MEDIUM,
     "An IAM policy names what its changing actions may touch",
-    "name the ARNs, or give the statement a condition",
+    "name the ARNs, or give the statement a condition that names what it touches, such as aws:ResourceTag",
     _GUIDE,
 )
 ADMIN_POLICY = CloudRule(
@@ -57,7 +66,7 @@ TRUST_EVERYONE = CloudRule(
     "iam-trust-everyone",
     Grade.CRITICAL,
     "A role, a key and a bucket name whom they trust",
-    "name the principal; '*' is everyone, and a web identity needs its subject in the condition",
+    "name the principal; '*' is everyone unless a condition names who, and a web identity needs its subject there",
     _GUIDE,
 )
 POD_SESSION = CloudRule(
@@ -91,32 +100,12 @@ ADMIN_API = CloudRule(
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement of an IAM document."""
-
-    is_allow: bool = True
-    actions: tuple[str, ...] = ()
-    resources: tuple[str, ...] = ()
-    inverts: tuple[str, ...] = ()
-    """``NotAction``, ``NotResource`` and ``NotPrincipal``, as far as they are there."""
-    principals: tuple[tuple[str, str], ...] = ()
-    """Kind (``AWS``, ``Service``, ``Federated``; ``*`` for all) and who."""
-    condition_keys: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The start of its actions, to find it."""
-        shown = ", ".join(self.actions[:3])
-        return shown + (", ..." if len(self.actions) > 3 else "") or ", ".join(self.inverts)
-
-
-@dataclass(frozen=True, slots=True)
 class ServiceDoor:
     """How one thing in the cluster can be reached from outside of it."""
 
     component: str
     kind: str
-    """``Service`` or ``Ingress``."""
+    """``Service``, ``Ingress`` or a route."""
     opens: Literal["nothing", "nodes", "network", "internet"]
     """``nodes`` = a port of every node; ``network`` = an internal load balancer."""
 
@@ -129,10 +118,15 @@ class ClusterAccess:
     creator_is_admin: bool = True
 
 
-def statements_of(document: Mapping[str, Any]) -> tuple[Statement, ...]:
-    """The statements of an IAM document as it stands in JSON."""
-    found = document.get("Statement", ())
-    return tuple(_statement(item) for item in ([found] if isinstance(found, Mapping) else found))
+def statements_of(document: object) -> tuple[Statement, ...]:
+    """The statements of an IAM document as it stands in JSON, as far as they can be read."""
+    return read_document(document).statements
+
+
+def shape_findings(document: IamDocument) -> Iterator[Finding]:
+    """What of a document can't be read, and so is not judged by the other rules."""
+    if document.problems:
+        yield Finding(UNREADABLE, "; ".join(_few(document.problems)))
 
 
 def document_findings(kind: DocumentKind, statements: Sequence[Statement]) -> Iterator[Finding]:
@@ -148,17 +142,25 @@ def document_findings(kind: DocumentKind, statements: Sequence[Statement]) -> It
         yield from _pod_identity(statements)
 
 
+def grantee_findings(what: str, who: str, *, is_narrowed: bool = False) -> Iterator[Finding]:
+    """Whether a grant outside of a document names whom it is for."""
+    if iam_patterns.is_everyone(who) and not is_narrowed:
+        yield Finding(TRUST_EVERYONE, f"{what} is '{who}', which is everyone")
+
+
 def attachment_findings(policy_arn: str) -> Iterator[Finding]:
     """What is wrong with a managed policy that a role carries."""
     name = policy_arn.rpartition("/")[2]
-    if name in _ADMIN_POLICIES:
+    if name.startswith(_ADMIN_POLICIES):
         yield Finding(ADMIN_POLICY, f"the policy {name} is attached")
+    elif _WHOLE_SERVICE.fullmatch(policy_arn):
+        yield Finding(ACTION_WILDCARD, f"the policy {name} is attached, which allows every action of a service")
 
 
 def role_findings(what: str, arn: str) -> Iterator[Finding]:
     """What is wrong with the role that something is given."""
-    if not _ROLE_ARN.match(arn):
-        yield Finding(ROLE_ARN, f"{what} is '{arn}', which is no ARN of a role")
+    if not _ROLE_ARN.fullmatch(arn):
+        yield Finding(ROLE_ARN, f"{what} is {arn!r}, which is no ARN of a role")
 
 
 def access_findings(access: ClusterAccess) -> Iterator[Finding]:
@@ -176,77 +178,62 @@ def door_findings(door: ServiceDoor) -> Iterator[Finding]:
         yield Finding(ADMIN_API, f"a {door.kind} opens the control plane {where}")
 
 
-def _statement(item: Mapping[str, Any]) -> Statement:
-    return Statement(
-        is_allow=item.get("Effect") == "Allow",
-        actions=_texts(item.get("Action", ())),
-        resources=_texts(item.get("Resource", ())),
-        inverts=tuple(key for key in ("NotAction", "NotResource", "NotPrincipal") if key in item),
-        principals=tuple(_principals(item.get("Principal", {}))),
-        condition_keys=tuple(key for test in item.get("Condition", {}).values() for key in test),
-    )
-
-
-def _texts(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
-
-
-def _principals(value: str | Mapping[str, str | Sequence[str]]) -> Iterator[tuple[str, str]]:
-    if isinstance(value, str):
-        yield "*", value
-        return
-    for kind, who in value.items():
-        yield from ((kind, item) for item in _texts(who))
-
-
 def _everyone(statement: Statement) -> Iterator[Finding]:
+    is_narrowed = iam_conditions.names_who(statement)
     for kind, who in statement.principals:
-        if who == "*" and not statement.condition_keys:
-            yield Finding(TRUST_EVERYONE, f"{statement.name}: the principal is everyone")
-        elif kind == "Federated" and not any(key.endswith(":sub") for key in statement.condition_keys):
-            yield Finding(TRUST_EVERYONE, f"{statement.name}: every subject of {who} is trusted")
+        if iam_patterns.is_everyone(who) and not is_narrowed:
+            yield Finding(TRUST_EVERYONE, f"{statement.name}: the principal {_short(who)} is everyone")
+        elif kind == "Federated" and not iam_conditions.names_subject(statement, who):
+            yield Finding(TRUST_EVERYONE, f"{statement.name}: every subject of {_short(who)} is trusted")
     if "NotPrincipal" in statement.inverts:
         yield Finding(TRUST_EVERYONE, f"{statement.name}: NotPrincipal trusts everyone else")
 
 
 def _actions(statement: Statement) -> Iterator[Finding]:
-    wide = [action for action in statement.actions if action == "*" or action.endswith(":*")]
+    wide = [action for action in statement.actions if iam_patterns.is_wide_action(action)]
     if wide:
-        yield Finding(ACTION_WILDCARD, f"{', '.join(wide)} is allowed")
+        yield Finding(ACTION_WILDCARD, f"{', '.join(_few(wide))} is allowed")
     if "NotAction" in statement.inverts:
         yield Finding(ACTION_WILDCARD, "NotAction allows everything that it does not name")
 
 
 def _resources(statement: Statement) -> Iterator[Finding]:
+    """An action that is a wildcard itself is the business of the rule on actions."""
     if "NotResource" in statement.inverts:
         yield Finding(RESOURCE_WILDCARD, f"{statement.name}: NotResource allows everything that it does not name")
-    if "*" not in statement.resources or statement.condition_keys:
+    places = [resource for resource in statement.resources if iam_patterns.is_wide_resource(resource)]
+    if not places or iam_conditions.names_what(statement):
         return
-    wide = [action for action in statement.actions if not _needs_no_resource(action)]
+    wide = [
+        action
+        for action in statement.actions
+        if not iam_patterns.needs_no_resource(action) and not iam_patterns.is_wide_action(action)
+    ]
     if wide:
-        yield Finding(RESOURCE_WILDCARD, f"{', '.join(wide)} is allowed on every resource")
-
-
-def _needs_no_resource(action: str) -> bool:
-    """Whether ``*`` is what there is to say: looks at what is there, and what IAM knows no resource for.
-
-    An action that is a wildcard itself is the business of the rule on actions.
-    """
-    name = action.rpartition(":")[2]
-    return name == "*" or name.startswith(_LOOKS) or action in _UNSCOPED
+        yield Finding(RESOURCE_WILDCARD, f"{', '.join(_few(wide))} is allowed on every resource ({_short(places[0])})")
 
 
 def _pod_identity(statements: Sequence[Statement]) -> Iterator[Finding]:
     trusts = [item for item in statements if item.is_allow and ("Service", _POD_SERVICE) in item.principals]
     if not trusts:
         return
-    allowed = {action for item in trusts for action in item.actions}
-    missing = [action for action in _POD_ACTIONS if action not in allowed]
+    allowed = [action for item in trusts for action in item.actions]
+    missing = [wanted for wanted in _POD_ACTIONS if not any(iam_patterns.allows(item, wanted) for item in allowed)]
     if missing:
         yield Finding(POD_SESSION, f"{_POD_SERVICE} may not {' and '.join(missing)}")
 
 
+def _few(items: Sequence[str]) -> list[str]:
+    rest = len(items) - _LISTED
+    return [*map(_short, items[:_LISTED]), *([f"and {rest} more"] if rest > 0 else [])]
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
 RULES: tuple[CloudRule, ...] = (
+    UNREADABLE,
     ACTION_WILDCARD,
     RESOURCE_WILDCARD,
     ADMIN_POLICY,

@@ -55,6 +55,18 @@ def instance_type_findings(instance_type: str, allowed: Sequence[str]) -> Iterat
         yield Finding(INSTANCE_TYPE, f"instance type {instance_type}; allowed: {', '.join(allowed)}")
 
 
+def family_findings(family: str, allowed: Sequence[str]) -> Iterator[Finding]:
+    """Whether a whole family of instance types is allowed."""
+    if allowed and not any(item.endswith("*") and _matches(f"{family}.", item) for item in allowed):
+        yield Finding(INSTANCE_TYPE, f"all instance types of {family}; allowed: {', '.join(allowed)}")
+
+
+def any_type_findings(what: str, allowed: Sequence[str]) -> Iterator[Finding]:
+    """Something that takes whichever type is there."""
+    if allowed:
+        yield Finding(INSTANCE_TYPE, f"{what} names no instance types; allowed: {', '.join(allowed)}")
+
+
 def registry_findings(image: str, allowed: Sequence[str]) -> Iterator[Finding]:
     """Whether an image comes from an allowed registry; ``*.example.org`` allows all below it, an empty list all."""
     registry = registry_of(image)
@@ -81,7 +93,7 @@ def cost_findings(per_hour: Mapping[str, float], limit: float | None) -> Iterato
 
 def tag_findings(tags: Mapping[str, str], required: Sequence[str]) -> Iterator[Finding]:
     """Which of the required tags are missing or empty."""
-    missing = [key for key in required if not tags.get(key)]
+    missing = [key for key in required if not tags.get(key, "").strip()]
     if missing:
         yield Finding(TAGS, f"no tag {', '.join(missing)}")
 

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.cloud import identity, limits
-from fleet.cloud.identity import ClusterAccess, ServiceDoor, Statement, document_findings, statements_of
+from fleet.cloud.iam_document import Statement
+from fleet.cloud.identity import ClusterAccess, ServiceDoor, document_findings, statements_of
 
 ROOT = "arn:aws:iam::111122223333:root"
 

@@ -3,13 +3,19 @@
 import pytest
 
 from tests.infra.stacks import VARIANTS
-from tests.policies import faults_of_ground, faults_of_links, faults_of_nodes, faults_of_workloads
+from tests.policies import faults_of_access, faults_of_ground, faults_of_links, faults_of_nodes, faults_of_workloads
 from tests.policies.edited import Program, program, recorded
 from tests.policies.unknown_places import SEEN_AT_UPDATE
 
 NEEDS_IDS = {"security-groups-twice", "cluster-security-group-missing", "efa-security-group-missing"}
 """Their faults are written with ids, which a preview does not have; test_unknown_values.py says what it does then."""
-FAULTS = (*faults_of_nodes.FAULTS, *faults_of_links.FAULTS, *faults_of_ground.FAULTS, *faults_of_workloads.FAULTS)
+FAULTS = (
+    *faults_of_nodes.FAULTS,
+    *faults_of_links.FAULTS,
+    *faults_of_ground.FAULTS,
+    *faults_of_access.FAULTS,
+    *faults_of_workloads.FAULTS,
+)
 
 
 def found(server, changed: Program):
@@ -60,7 +66,9 @@ def test_a_list_with_a_member_that_comes_from_nowhere_is_not_judged(pack_of):
     assert ("efa-zones", True) in {(item.policy, item.is_pending) for item in said}
 
 
-@pytest.mark.parametrize("change", [*faults_of_links.CLEAN, *faults_of_ground.CLEAN, *faults_of_workloads.CLEAN])
+@pytest.mark.parametrize(
+    "change", [*faults_of_links.CLEAN, *faults_of_ground.CLEAN, *faults_of_access.CLEAN, *faults_of_workloads.CLEAN]
+)
 def test_what_looks_like_a_fault_and_is_none_gives_none(pack_of, change):
     changed = program()
     change(changed)

@@ -21,6 +21,7 @@ SEEN_AT_UPDATE = {
     "role-arn",
     "node-role-arn",
     "iam-trust-everyone",
+    "iam-document-unreadable",
     "iam-action-wildcard",
     "iam-resource-wildcard",
     "cluster-security-group-missing",
@@ -160,6 +161,7 @@ DATA: Mapping[str, Change] = {
     "repository-unscanned": at(REPOSITORY, "imageScanningConfiguration"),
 }
 IDENTITY: Mapping[str, Change] = {
+    "iam-document-unreadable": at(READ_POLICY, "policy"),
     "iam-action-wildcard": at(READ_POLICY, "policy"),
     "iam-resource-wildcard": at(READ_POLICY, "policy"),
     "iam-admin-policy": at("RolePolicyAttachment node-AmazonEKSWorkerNodePolicy", "policyArn"),

@@ -27,7 +27,8 @@ def test_a_bucket_is_private_only_with_all_four_blocks(blocks):
     [
         ({"has_own_key": False}, data.OWN_KEY),
         ({"is_versioned": False}, data.VERSIONED),
-        ({"acl": "public-read"}, data.PUBLIC_BUCKET),
+        ({"acls": ("private", "public-read")}, data.PUBLIC_BUCKET),
+        ({"acls": ("AllUsers",)}, data.PUBLIC_BUCKET),
         ({"lets_everybody_in": True}, data.PUBLIC_BUCKET),
     ],
 )
