@@ -1,7 +1,9 @@
 """Policies on what runs: manifests in ConfigMaps, the objects that they render to, and objects of a program itself."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+
+from pulumi_policy.proxy import UnknownValueError
 
 from fleet.cloud import limits, manifests, node_images, objects
 from fleet.cloud.finding import Finding
@@ -10,13 +12,14 @@ from fleet.manifest import ManifestError, PinnedManifest, parse
 from policies.adapter import Check, Seen
 from policies.knowledge import Files, StackFacts
 from policies.kubernetes_objects import EVERY_TYPE, group_of, head_of, holds_pods, object_of, stem_of
-from policies.reading import has, labels, plain, text
+from policies.reading import at, has, labels, plain, text
 from workloads import KubernetesObject, NodeLocalWeights, RenderGround, RenderRefused, SharedWeights, render
 from workloads.pod_reading import host_path, pod_owners, texts_of
-from workloads.values import each_object, kind_and_part, object_id
+from workloads.values import Plain, each_object, kind_and_part, object_id
 
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 KEY = "manifest.yaml"
+_LATER = "known after the update"
 MOST_REMEMBERED = 256
 """Manifests; every rule asks for the same one again."""
 
@@ -111,18 +114,41 @@ def _own_object(seen: Seen) -> Iterator[Finding]:
 
 def _volume(seen: Seen) -> Iterator[Finding]:
     if stem_of(seen) == "PersistentVolume" and not group_of(seen):
-        for item in each_object({**head_of(seen), **_stated_of(seen, "metadata", "spec", "items")}):
+        spec = {"hostPath": plain(at(seen.props, "spec", "hostPath"))} if _has_path(seen) else {}
+        for item in _members(seen, {"spec": spec}, "spec"):
             yield from objects.volume_findings(object_id(kind_and_part(item)[0], item), host_path(item))
+
+
+def _has_path(seen: Seen) -> bool:
+    spec = at(seen.props, "spec")
+    return isinstance(spec, Mapping) and has(spec, "hostPath")
 
 
 def _config(seen: Seen) -> Iterator[Finding]:
     if stem_of(seen) == "ConfigMap" and not group_of(seen):
-        for item in each_object({**head_of(seen), **_stated_of(seen, "metadata", "data", "items")}):
+        for item in _members(seen, {"data": _known_texts(at(seen.props, "data"))}, "data"):
             yield from objects.config_findings(object_id(kind_and_part(item)[0], item), texts_of(item.get("data")))
 
 
-def _stated_of(seen: Seen, *keys: str) -> KubernetesObject:
-    return {key: plain(seen.props[key]) for key in keys if has(seen.props, key)}
+def _members(seen: Seen, stated: KubernetesObject, key: str) -> Sequence[Plain]:
+    """The object with what is stated of it, if anything; of a list every member."""
+    if has(seen.props, "items"):
+        return each_object(object_of(seen))
+    metadata = {name: at(seen.props, "metadata", name) for name in ("name", "namespace")}
+    return [{**head_of(seen), "metadata": metadata, **stated}] if has(seen.props, key) else []
+
+
+def _known_texts(values: object) -> dict[str, str]:
+    """The values of a ConfigMap; of one that is not known yet the name speaks."""
+    found: dict[str, str] = {}
+    if not isinstance(values, Mapping):
+        return found
+    for key in values:
+        try:
+            found[str(key)] = str(values[key])
+        except UnknownValueError:
+            found[str(key)] = _LATER
+    return found
 
 
 def _objects(seen: Seen, items: Sequence[KubernetesObject]) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+from tests.infra.sdk_shapes import UNKNOWN
 from tests.policies.fault import Change, add, all_of, put
 from tests.policies.faults_of_nodes import PLUGIN
 from tests.policies.faults_of_workloads import DEPLOYMENT, SCALER, alone, pod, scaled, trigger
@@ -117,6 +118,12 @@ PODS: tuple[ROW, ...] = (
      _engine("env", [{"name": "CACHE_URL", "value": "redis://user:word@cache.invalid"}])),
     ("a token in a ConfigMap", "pod-plain-secret",
      add("kubernetes:core/v1:ConfigMap", "one", {"metadata": _HEAD, "data": {"HF_TOKEN": "x"}})),
+    ("a password that is known later", "pod-plain-secret",
+     add("kubernetes:core/v1:ConfigMap", "one", {"metadata": _HEAD, "data": {"DB_PASSWORD": UNKNOWN}})),
+    ("clean: an id that is known later", None,
+     add("kubernetes:core/v1:ConfigMap", "one", {"metadata": _HEAD, "data": {"BUCKET": UNKNOWN}})),
+    ("clean: a volume of a file system", None,
+     holding("core/v1:PersistentVolume", {"csi": {"driver": "fsx.csi.aws.com", "volumeHandle": UNKNOWN}})),
     ("a sidecar that starts first", "pod-probes",
      pod(f"{POD}.initContainers", [
          {**copy.deepcopy(_GOOD), "restartPolicy": "Always",
