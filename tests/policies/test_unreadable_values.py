@@ -84,7 +84,7 @@ def test_whatever_stands_there_is_read_or_named(value):
             read({"key": value}, "key")
 
 
-@given(st.integers(), st.booleans())
+@given(st.integers(-(10**20), 10**20), st.booleans())
 def test_what_is_right_is_read_as_it_is(number, on):
     assert reading.number({"key": str(number)}, "key") == number
     assert reading.number({"key": number}, "key") == number
