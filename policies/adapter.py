@@ -18,6 +18,7 @@ from pulumi_policy.proxy import UnknownValueError
 
 from fleet.cloud.finding import CloudRule, Finding
 from policies.knowledge import Ground
+from policies.words import is_list, names_of, words_in
 
 Props: TypeAlias = Mapping[str, Any]
 
@@ -65,18 +66,24 @@ class Seen:
         An unknown value that none of them can be is unknown: each of a list has to come from a resource of its own.
         """
         sources = tuple(item for item in self.stack.sources(self, prop) if item.type in types)
-        words, unknown = _words_in(self.props, prop)
+        words, unknown = words_in(self.props, prop)
         named = self.stack.with_ids(words, types)
-        unnamed = sum(not _names_of(item.props) & words for item in sources)
-        if unknown and (len(unknown) > unnamed if _is_list(self.props, prop) else not sources and not named):
+        unnamed = sum(not names_of(item.props) & words for item in sources)
+        if unknown and (len(unknown) > unnamed if is_list(self.props, prop) else not sources and not named):
             raise unknown[0]
+        return tuple({item.urn: item for item in (*sources, *named)}.values())
+
+    def mentions(self, prop: str, *types: str) -> tuple["Seen", ...]:
+        """The resources of some types that stand somewhere in a property, as far as that is known."""
+        sources = (item for item in self.stack.sources(self, prop) if item.type in types)
+        named = self.stack.with_ids(words_in(self.props, prop)[0], types)
         return tuple({item.urn: item for item in (*sources, *named)}.values())
 
     def outside(self, prop: str, *types: str) -> int:
         """How many members of a list no resource of the stack gives."""
-        if not _is_list(self.props, prop):
+        if not is_list(self.props, prop):
             return 0
-        words, unknown = _words_in(self.props, prop)
+        words, unknown = words_in(self.props, prop)
         return max(0, len(words) + len(unknown) - len(self.links(prop, *types)))
 
 
@@ -108,7 +115,7 @@ class Stack:
         if (type_, prop) not in self.users:
             self.users[type_, prop] = self._users_by_source(type_, prop)
         users = self.users[type_, prop]
-        by_name = [user for name in sorted(_names_of(target.props)) for user in users.get(name, ())]
+        by_name = [user for name in sorted(names_of(target.props)) for user in users.get(name, ())]
         loose = [item for item in users.get("", ()) if target in item.links(prop, target.type)]
         return tuple({item.urn: item for item in (*users.get(target.urn, ()), *by_name, *loose)}.values())
 
@@ -117,8 +124,8 @@ class Stack:
         found: dict[str, list[Seen]] = {}
         for item in self.of(type_):
             sources = [source.urn for source in self.sources(item, prop)]
-            words, unknown = _words_in(item.props, prop)
-            is_loose = len(unknown) > len(sources) if _is_list(item.props, prop) else bool(unknown) and not sources
+            words, unknown = words_in(item.props, prop)
+            is_loose = len(unknown) > len(sources) if is_list(item.props, prop) else bool(unknown) and not sources
             for key in {*sources, *words} | ({""} if is_loose else set()):
                 found.setdefault(key, []).append(item)
         return found
@@ -126,7 +133,7 @@ class Stack:
     def with_ids(self, words: Collection[str], types: Sequence[str]) -> tuple[Seen, ...]:
         """The resources with some ids or names, for those that somebody wrote down."""
         wanted = set(words)
-        return tuple(item for item in self.of(*types) if _names_of(item.props) & wanted) if wanted else ()
+        return tuple(item for item in self.of(*types) if names_of(item.props) & wanted) if wanted else ()
 
 
 Judge: TypeAlias = Callable[[Seen], Iterable[Finding]]
@@ -249,45 +256,3 @@ def _report(
 
 def _message(seen: Seen | None, finding: Finding) -> str:
     return f"{seen.name}: {finding.sentence}" if seen else finding.sentence
-
-
-def _names_of(props: Props) -> frozenset[str]:
-    """The words by which others may call a resource, as far as they are known."""
-    found = set()
-    for key in ("id", "name"):
-        try:
-            found.add(props.get(key))
-        except UnknownValueError:
-            continue
-    return frozenset(word for word in found if isinstance(word, str) and word)
-
-
-def _is_list(props: Props, key: str) -> bool:
-    try:
-        return isinstance(props.get(key), Sequence) and not isinstance(props[key], str)
-    except UnknownValueError:
-        return False
-
-
-def _words_in(props: Props, key: str) -> tuple[frozenset[str], list[UnknownValueError]]:
-    """The texts in a property, and what of it is unknown."""
-    words: set[str] = set()
-    unknown: list[UnknownValueError] = []
-    _read_words(props, key, words, unknown)
-    return frozenset(words), unknown
-
-
-def _read_words(holder: Any, key: Any, words: set[str], unknown: list[UnknownValueError]) -> None:  # noqa: ANN401
-    try:
-        value = holder.get(key) if isinstance(holder, Mapping) else holder[key]
-    except UnknownValueError as error:
-        unknown.append(error)
-        return
-    if isinstance(value, str):
-        words.add(value)
-    elif isinstance(value, Mapping):
-        for name in value:
-            _read_words(value, name, words, unknown)
-    elif isinstance(value, Sequence):
-        for index in range(len(value)):
-            _read_words(value, index, words, unknown)

@@ -42,6 +42,15 @@ def _reservation_zone(seen: Seen) -> Iterator[Finding]:
         yield Finding(purchase.RESERVATION_ZONE, f"a reservation has one zone and its nodes are in {', '.join(zones)}")
 
 
+def _reservation_type(seen: Seen) -> Iterator[Finding]:
+    group = Group(seen)
+    own = group.template.links("capacityReservationSpecification", RESERVATION) if group.template else ()
+    for reservation in own:
+        held = text(reservation.props, "instanceType")
+        if held is not None:
+            yield from purchase.reservation_type_findings(held, group.types)
+
+
 def _zone_of(template: Seen, reservation_id: str) -> str | None:
     """The zone of a reservation: of the stack's own, else as the stack's configuration says it."""
     own = template.links("capacityReservationSpecification", RESERVATION)
@@ -54,7 +63,7 @@ def _placement(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
     strategy = _strategy(group)
     if strategy is not None:
-        yield from purchase.placement_findings(strategy, zones=group.zones, reservation_id=group.reservation_id)
+        yield from purchase.placement_findings(strategy, zones=group.zones, reservation_id=group.buying.reservation)
 
 
 def _placement_strategy(seen: Seen) -> Iterator[Finding]:
@@ -86,6 +95,7 @@ CHECKS = (
     Check((purchase.BLOCK_TYPE,), _GROUPS, _block_type, relates=True),
     Check((purchase.NOT_SOLD,), _GROUPS, _sold, relates=True),
     Check((purchase.RESERVATION_ZONE,), _GROUPS, _reservation_zone, relates=True),
+    Check((purchase.RESERVATION_TYPE,), _GROUPS, _reservation_type, relates=True),
     Check((purchase.PLACEMENT_ZONES, purchase.PLACEMENT_RESERVATION), _GROUPS, _placement, relates=True),
     Check((purchase.PLACEMENT_STRATEGY,), _GROUPS, _placement_strategy, relates=True),
     Check((purchase.EFA_ZONES,), _GROUPS, _efa_zones, relates=True),

@@ -18,6 +18,7 @@ SUBNET = "aws:ec2/subnet:Subnet"
 PLACEMENT_GROUP = "aws:ec2/placementGroup:PlacementGroup"
 RESERVATION = "aws:ec2/capacityReservation:CapacityReservation"
 _NOTHING: Props = {}
+_ONLY_RESERVED = "capacity-reservations-only"
 _ADDRESSES = (
     "associateCarrierIpAddress",
     "ipv4AddressCount",
@@ -124,10 +125,19 @@ class Group:
         return text(self.template_props, *path)
 
     @property
+    def other_reservation(self) -> str | None:
+        """A group of reservations that its nodes take, or their wish for nothing but reservations."""
+        asked = at(self.template_props, "capacityReservationSpecification") or {}
+        only = text(asked, "capacityReservationPreference") == _ONLY_RESERVED
+        group = text(asked, "capacityReservationTarget", "capacityReservationResourceGroupArn")
+        return group or (_ONLY_RESERVED if only else None)
+
+    @property
     def buying(self) -> Buying:
         """How its nodes are bought."""
         market = text(self.template_props, "instanceMarketOptions", "marketType")
-        return Buying(text(self.props, "capacityType") or "ON_DEMAND", market, self.reservation_id)
+        capacity_type = text(self.props, "capacityType") or "ON_DEMAND"
+        return Buying(capacity_type, market, self.reservation_id, self.other_reservation)
 
 
 def groups_in(stack: Stack) -> tuple[Group, ...]:

@@ -15,7 +15,7 @@ from pulumi_policy.proxy import UnknownValueError
 from policies.adapter import Props
 from policies.data import BUCKETS
 from policies.groups import NODE_GROUP
-from policies.lustre import ADD_ON, FILE_SYSTEM, LINK
+from policies.lustre import ADD_ON, FILE_SYSTEM, LINK, OLD_IMPORTS
 from policies.security_groups import GROUP, OLD_RULE
 
 _KUBERNETES = "kubernetes:"
@@ -27,7 +27,12 @@ CHOSEN_BY_PEOPLE: Mapping[str, frozenset[str]] = {
             "releaseVersion",  # the newest one comes back, and that is no pin
         }
     ),
-    FILE_SYSTEM: frozenset({"kmsKeyId"}),  # the key of the service comes back, and that is not our own
+    FILE_SYSTEM: frozenset(
+        {
+            "kmsKeyId",  # the key of the service comes back, and that is not our own
+            *OLD_IMPORTS,  # a link's settings may come back as the file system's own
+        }
+    ),
 }
 """Type -> properties that are left out where no input sets them, whatever the cloud fills in."""
 LEFT_OUT: Mapping[str, frozenset[str]] = {

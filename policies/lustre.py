@@ -2,25 +2,29 @@
 
 from collections.abc import Iterator
 
+from pulumi_policy.proxy import UnknownValueError
+
 from fleet.cloud import lustre, lustre_links, lustre_nodes, lustre_ports
 from fleet.cloud.finding import Finding
 from fleet.cloud.lustre import FileSystem
 from fleet.cloud.lustre_links import Link, Linked
-from policies.adapter import Check, Seen, Stack
-from policies.groups import NODE_GROUP, Group
+from fleet.cloud.node_groups import LUSTRE_TAINT_KEY
+from policies.adapter import Check, Props, Seen, Stack
+from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group
 from policies.helm import has_chart
-from policies.reading import at, flag, has, number, parts, text, texts
+from policies.reading import at, count, flag, number, parts, text, texts
 from policies.security_groups import GROUP, openings_of
 
 FILE_SYSTEM = "aws:fsx/lustreFileSystem:LustreFileSystem"
 ADD_ON = "aws:eks/addon:Addon"
 LINK = "aws:fsx/dataRepositoryAssociation:DataRepositoryAssociation"
-_OLD_IMPORTS = {
+OLD_IMPORTS = {
     "importPath": "import_path",
     "exportPath": "export_path",
     "autoImportPolicy": "auto_import_policy",
     "importedFileChunkSize": "imported_file_chunk_size",
 }
+"""Settings by which a file system imports without a link, and their names in the program."""
 _SOME_BUCKET = "s3://the-bucket"
 """Stands for a bucket whose name its rule does not ask for."""
 
@@ -36,11 +40,26 @@ def _file_system(seen: Seen) -> Iterator[Finding]:
         metadata_mode=_metadata_mode(seen),
         metadata_iops=number(props, "metadataConfiguration", "iops"),
         version=text(props, "fileSystemTypeVersion"),
-        old_import_settings=tuple(name for key, name in _OLD_IMPORTS.items() if has(props, key)),
+        old_import_settings=tuple(name for key, name in OLD_IMPORTS.items() if _is_said(props, key)),
         mb_per_second=number(props, "throughputCapacity"),
         has_read_cache=at(props, "dataReadCacheConfiguration") is not None,
     )
     yield from lustre.file_system_findings(system)
+    if system.storage == "HDD" and text(props, "driveCacheType") is None:
+        yield Finding(
+            lustre.DEPLOYMENT, "HDD storage without a drive cache type", "set drive_cache_type to NONE or READ"
+        )
+    subnets = count(props, "subnetIds")
+    if subnets > 1:
+        yield Finding(lustre.DEPLOYMENT, f"a file system in {subnets} subnets", "a Lustre file system has one subnet")
+
+
+def _is_said(props: Props, key: str) -> bool:
+    """Whether a setting has a value, known or not; an empty text is none."""
+    try:
+        return at(props, key) not in (None, "")
+    except UnknownValueError:
+        return True
 
 
 def _metadata_mode(seen: Seen) -> str | None:
@@ -69,6 +88,10 @@ def _bucket(seen: Seen) -> Iterator[Finding]:
 def _support(seen: Seen) -> Iterator[Finding]:
     links = [_link(item, f"{_SOME_BUCKET}/{item.name}") for item in _links_of(seen)]
     yield from lustre_links.links_findings(links, _linked(seen))
+    said = [name for key, name in OLD_IMPORTS.items() if _is_said(seen.props, key)]
+    if links and said and text(seen.props, "deploymentType") != "PERSISTENT_2":  # there another rule speaks
+        message = f"{', '.join(said)} on a file system that has a link"
+        yield Finding(lustre_links.LINKABLE, message, "leave it out: the link imports")
 
 
 def _shared_buckets(seen: Seen) -> Iterator[Finding]:
@@ -93,8 +116,22 @@ def _linked(seen: Seen) -> Linked:
 
 def _ports(seen: Seen) -> Iterator[Finding]:
     groups = seen.links("securityGroupIds", GROUP)
-    openings = [opening for group in groups for opening in openings_of(group)]
+    strangers = {item.name for item in seen.stack.of(GROUP)} - _names_of_node_groups(seen.stack)
+    openings = [item for group in groups for item in openings_of(group) if item.peer not in strangers]
     yield from lustre_ports.port_findings(openings, has_efa=flag(seen.props, "efaEnabled"))
+    if groups:
+        yield from lustre_ports.way_out_findings(openings)
+
+
+def _names_of_node_groups(stack: Stack) -> set[str]:
+    """The security groups of the stack that stand on nodes."""
+    places = (
+        (template, key) for template in stack.of(TEMPLATE) for key in ("networkInterfaces", "vpcSecurityGroupIds")
+    )
+    clusters = (group for cluster in stack.of(CLUSTER) for group in cluster.mentions("vpcConfig", GROUP))
+    return {group.name for template, key in places for group in template.mentions(key, GROUP)} | {
+        group.name for group in clusters
+    }
 
 
 def _driver(seen: Seen) -> Iterator[Finding]:
@@ -108,8 +145,8 @@ def _has_driver(stack: Stack) -> bool:
 
 def _startup_taint(seen: Seen) -> Iterator[Finding]:
     if seen.stack.of(FILE_SYSTEM) and Group(seen).has_gpus:
-        keys = [text(item, "key") or "" for item in parts(seen.props, "taints")]
-        yield from lustre_nodes.startup_taint_findings(keys)
+        own = [item for item in parts(seen.props, "taints") if text(item, "key") == LUSTRE_TAINT_KEY]
+        yield from lustre_nodes.startup_taint_findings({text(item, "effect") or "none" for item in own})
 
 
 _LINKS, _SYSTEMS = (LINK,), (FILE_SYSTEM,)

@@ -10,19 +10,38 @@ from fleet.cloud.network import Endpoint, NodeDemand
 from fleet.cloud.node_access import GuardedInterface
 from policies.adapter import Check, Seen, Stack
 from policies.groups import CLUSTER, NODE_GROUP, SUBNET, TEMPLATE, Group, interfaces_of
-from policies.reading import at, document, flag, has, number, parts, text, texts
-from policies.security_groups import GROUP, RULES, openings_of, ranges_of
+from policies.helm import is_off
+from policies.reading import Unreadable, at, document, flag, has, number, parts, text, texts
+from policies.routes import leads_outside
+from policies.security_groups import DEFAULT_GROUP, GROUP, RULES, openings_of, ranges_of
 
 ADD_ON = "aws:eks/addon:Addon"
+PREFIX_LIST = "aws:ec2/managedPrefixList:ManagedPrefixList"
+PREFIX_LIST_ENTRY = "aws:ec2/managedPrefixListEntry:ManagedPrefixListEntry"
+_IPV4_BITS = 32
 
 
 def _subnet_size(seen: Seen) -> Iterator[Finding]:
     users = [Group(item) for item in seen.stack.pointing_at(seen, NODE_GROUP, "subnetIds")]
-    cidr = text(seen.props, "cidrBlock")
-    if users and cidr:
+    found = _ipv4(seen) if users else None
+    if found is not None:
         demands = [_demand(group) for group in users]
         delegates = _delegates_prefixes(seen.stack)
-        yield from network.subnet_findings(IPv4Network(cidr), demands, prefix_delegation=delegates)
+        yield from network.subnet_findings(found, demands, prefix_delegation=delegates)
+
+
+def _ipv4(subnet: Seen) -> IPv4Network | None:
+    """The range of a subnet; of one whose range an IPAM pool gives its size counts."""
+    length = number(subnet.props, "ipv4NetmaskLength")
+    if length is not None and 0 <= length <= _IPV4_BITS:
+        return IPv4Network((0, length))
+    cidr = text(subnet.props, "cidrBlock")
+    if cidr is None:
+        return None
+    try:
+        return IPv4Network(cidr, strict=False)
+    except ValueError as error:
+        raise Unreadable(("cidrBlock",), cidr, "a range of IPv4 addresses") from error
 
 
 def _demand(group: Group) -> NodeDemand:
@@ -43,21 +62,29 @@ def _delegates_prefixes(stack: Stack) -> bool:
 def _public_nodes(seen: Seen) -> Iterator[Finding]:
     for subnet in seen.links("subnetIds", SUBNET):
         maps = flag(subnet.props, "mapPublicIpOnLaunch")
-        yield from network.node_subnet_findings(subnet.name, maps_public_ip=maps)
+        leads = leads_outside(subnet)
+        yield from network.node_subnet_findings(subnet.name, maps_public_ip=maps, leads_outside=leads)
+    yield from network.node_address_findings(Group(seen).interfaces)
 
 
 def _endpoint(seen: Seen) -> Iterator[Finding]:
     config = at(seen.props, "vpcConfig") or {}
+    is_public = not is_off(config, "endpointPublicAccess")
     endpoint = Endpoint(
-        is_public=at(config, "endpointPublicAccess") is not False,
+        is_public=is_public,
         is_private=flag(config, "endpointPrivateAccess"),
-        public_cidrs=texts(config, "publicAccessCidrs") if at(config, "endpointPublicAccess") is not False else (),
+        public_cidrs=texts(config, "publicAccessCidrs") if is_public else (),
     )
     yield from network.endpoint_findings(endpoint)
 
 
 def _world(seen: Seen) -> Iterator[Finding]:
     yield from network.ingress_findings(seen.name, tuple(ranges_of(seen)))
+
+
+def _prefix_list(seen: Seen) -> Iterator[Finding]:
+    entries = parts(seen.props, "entries") if seen.type == PREFIX_LIST else (seen.props,)
+    yield from network.prefix_list_findings(seen.name, [text(item, "cidr") or "" for item in entries])
 
 
 def _efa_self(seen: Seen) -> Iterator[Finding]:
@@ -127,7 +154,8 @@ CHECKS = (
     Check((network.SUBNET_SIZE,), (SUBNET,), _subnet_size, relates=True),
     Check((network.PUBLIC_NODES,), (NODE_GROUP,), _public_nodes, relates=True),
     Check((network.ENDPOINT_OPEN, network.ENDPOINT_PRIVATE), (CLUSTER,), _endpoint),
-    Check((network.WORLD_INGRESS,), (GROUP, *RULES), _world),
+    Check((network.WORLD_INGRESS,), (GROUP, DEFAULT_GROUP, *RULES), _world),
+    Check((network.WORLD_INGRESS,), (PREFIX_LIST, PREFIX_LIST_ENTRY), _prefix_list),
     Check((network.EFA_SELF,), (TEMPLATE,), _efa_self, relates=True),
     Check((node_access.EFA_GROUP,), (TEMPLATE,), _efa_group, relates=True),
     Check((node_access.CLUSTER_GROUP,), (TEMPLATE,), _cluster_group, relates=True),

@@ -20,6 +20,7 @@ _TEMPLATE_FIELDS = {
     "hibernationOptions": "hibernation_options",
     "instanceInitiatedShutdownBehavior": "instance_initiated_shutdown_behavior",
 }
+_INTERFACE_FIELDS = {"subnetId": "subnet_id", "networkInterfaceId": "network_interface_id"}
 
 
 def _interfaces(seen: Seen) -> Iterator[Finding]:
@@ -50,8 +51,9 @@ def _group_places(seen: Seen) -> Iterator[Finding]:
 
 def _template_fields(seen: Seen) -> Iterator[Finding]:
     fields = {name for key, name in _TEMPLATE_FIELDS.items() if at(seen.props, key)}
-    if any(has(item, "subnetId") for item in parts(seen.props, "networkInterfaces")):
-        fields.add("network_interfaces.subnet_id")
+    for key, name in _INTERFACE_FIELDS.items():
+        if any(has(item, key) for item in parts(seen.props, "networkInterfaces")):
+            fields.add(f"network_interfaces.{name}")
     if at(seen.props, "instanceMarketOptions", "spotOptions"):
         fields.add("instance_market_options.spot_options")
     yield from node_groups.template_field_findings(fields)

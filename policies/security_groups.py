@@ -10,6 +10,7 @@ GROUP = "aws:ec2/securityGroup:SecurityGroup"
 INGRESS_RULE = "aws:vpc/securityGroupIngressRule:SecurityGroupIngressRule"
 EGRESS_RULE = "aws:vpc/securityGroupEgressRule:SecurityGroupEgressRule"
 OLD_RULE = "aws:ec2/securityGroupRule:SecurityGroupRule"
+DEFAULT_GROUP = "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup"
 RULES = (INGRESS_RULE, EGRESS_RULE, OLD_RULE)
 _ALL_PORTS = (0, 65535)
 
@@ -22,7 +23,7 @@ def openings_of(group: Seen) -> tuple[Opening, ...]:
 
 def ranges_of(seen: Seen) -> Iterator[Opening]:
     """What a group or a rule by itself opens to ranges of addresses."""
-    if seen.type == GROUP:
+    if seen.type in (GROUP, DEFAULT_GROUP):
         for key in ("ingress", "egress"):
             for item in parts(seen.props, key):
                 yield from _ranges(item, is_ingress=key == "ingress")
@@ -54,7 +55,11 @@ def _peer(rule: Seen, prop: str, group: Seen) -> str:
     sources = rule.stack.sources(rule, prop)
     if group in sources:
         return SELF
-    return sources[0].name if sources else text(rule.props, prop) or ""
+    if sources:
+        return sources[0].name
+    written = text(rule.props, prop) or ""
+    own = rule.stack.with_ids((written,), (GROUP,))
+    return SELF if group in own else own[0].name if own else written
 
 
 def _ranges(item: Props, *, is_ingress: bool) -> Iterator[Opening]:
@@ -66,7 +71,8 @@ def _ranges(item: Props, *, is_ingress: bool) -> Iterator[Opening]:
 
 
 def _opening(peer: str, item: Props, *, is_ingress: bool) -> Opening:
-    protocol = text(item, "ipProtocol") or text(item, "protocol") or EVERY_PROTOCOL
+    said = text(item, "ipProtocol") or text(item, "protocol") or EVERY_PROTOCOL
+    protocol = said.strip().casefold().removesuffix(".0")  # numbers come as -1.0
     first, last = number(item, "fromPort"), number(item, "toPort")
     if protocol in (EVERY_PROTOCOL, "all"):
         return Opening(peer, EVERY_PROTOCOL, *_ALL_PORTS, is_ingress=is_ingress)

@@ -1,6 +1,6 @@
 """Policies on GPUs that several pods share, as the labels of nodes and the values of charts say it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleet.cloud import node_sharing
@@ -27,11 +27,10 @@ _WAYS = {"timeSlicing": SharingWay.TIME_SLICING, "mps": SharingWay.MPS}
 
 
 def _mig(seen: Seen) -> Iterator[Finding]:
-    config = labels(seen.props, "labels").get(MIG_LABEL, "")
-    if config in ("", _UNCUT):
+    models, profile = tuple(_models(Group(seen))), _mig_profile(seen)
+    if labels(seen.props, "labels").get(MIG_LABEL, _UNCUT) in ("", _UNCUT):
         return
-    profile = _mig_profile(seen)
-    for model in _models(Group(seen)):
+    for model in models:
         if profile is not None:
             yield from node_sharing.mig_findings(model, NodeSharing(SharingWay.MIG, profile))
         elif not model.mig_profiles:  # whatever the configuration cuts them into
@@ -61,26 +60,42 @@ def _models(group: Group) -> Iterator[GpuModel]:
 
 def _shares(seen: Seen) -> Iterator[Finding]:
     name = labels(seen.props, "labels").get(CONFIG_LABEL)
-    if name is None:
-        return
     for release in charts(seen.stack, DEVICE_PLUGIN):
-        stated = text(release.props, "values", "config", "map", name)
-        if stated is not None:
-            yield from node_sharing.share_findings(_plugin_sharing(stated))
+        configs = labels(release.props, "values", "config", "map")
+        chosen = name or text(release.props, "values", "config", "default")
+        if chosen in configs:
+            yield from _of_config(chosen, configs[chosen])
+        elif name is not None and configs:
+            message = f"the nodes ask for the device plugin's configuration '{name}'"
+            yield Finding(node_sharing.SHARES, f"{message}; there are {', '.join(sorted(configs))}", "name one of them")
 
 
-def _plugin_sharing(stated: str) -> NodeSharing:
-    """What a configuration of the device plugin says."""
+def _of_config(name: str, stated: str) -> Iterator[Finding]:
+    """What is wrong with a configuration of the device plugin; each of its resources is judged."""
     try:
         found: Any = load_yaml(stated, source="the device plugin's configuration")
-    except ManifestError:
-        return NodeSharing(SharingWay.EXCLUSIVE)
+    except ManifestError as error:
+        yield Finding(node_sharing.SHARES, f"the configuration '{name}' can't be read: {error}", "write YAML")
+        return
     sharing = found.get("sharing") if isinstance(found, Mapping) else None
-    for key, way in _WAYS.items():
-        if isinstance(sharing, Mapping) and key in sharing:
-            replicas = [item.get("replicas") for item in sharing[key].get("resources", ())]
-            return NodeSharing(way, shares=next((int(item) for item in replicas if item is not None), None))
-    return NodeSharing(SharingWay.EXCLUSIVE)
+    ways = {way: sharing[key] for key, way in _WAYS.items() if isinstance(sharing, Mapping) and key in sharing}
+    if len(ways) > 1:
+        yield Finding(node_sharing.SHARES, f"the configuration '{name}' has time slices and MPS", "take one of them")
+    for way, settings in ways.items():
+        for replicas in _replicas(settings):
+            if replicas is None or isinstance(replicas, int):
+                yield from node_sharing.share_findings(NodeSharing(way, shares=replicas))
+            else:
+                message = f"'{replicas}' shares of each GPU by {way.value}"
+                yield Finding(node_sharing.SHARES, message, "take a whole number from 2 up")
+
+
+def _replicas(settings: object) -> tuple[object, ...]:
+    """The shares of each resource; a configuration without resources says no number."""
+    resources = settings.get("resources") if isinstance(settings, Mapping) else None
+    if not isinstance(resources, Sequence) or isinstance(resources, str) or not resources:
+        return (None,)
+    return tuple(item.get("replicas") if isinstance(item, Mapping) else str(item) for item in resources)
 
 
 def _dynamic(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:

@@ -67,6 +67,13 @@ as the worse of both.
 **Triggers** are judged by what their query gives. Of vLLM every metric was seen, so an unknown name is refused; of other
 engines only another spelling of a known one is. A query that is too entangled to read is a finding.
 """
+NODES = """
+**Nodes and networks** are joined by dependencies, ids and names alike. A subnet outside of the stack counts as a zone
+of its own; a GPU instance type outside of `fleet/data/instances.json` is a finding. Left out are the types of
+Karpenter's node pools and of Auto Mode, which are chosen when pods wait; a launch template, prefix list or ConfigMap
+of the device plugin that stands outside of the stack; the main route table of a VPC; layouts of the MIG manager
+beyond `all-PROFILE` on GPUs that have MIG; and the rules by which nodes let a file system in.
+"""
 LIMITS = """
 ## Limits and levels
 They stand in the section `platform` of `policies/policy.yaml`: a `default`, and one section per environment with what
@@ -84,6 +91,7 @@ def render() -> str:
         "`fleet.cloud`, `policies` and `policies/policy.yaml`",
         INTRODUCTION,
         OBJECTS,
+        NODES,
         LIMITS,
         *_limits(book),
         "## All policies",

@@ -78,6 +78,8 @@ class Linked:
 
 def link_findings(link: Link) -> Iterator[Finding]:
     """What is wrong with one link by itself."""
+    if _names_no_folder(link.folder):
+        yield Finding(LINK_PATH, f"{link.folder} as the folder of {link.bucket}", "take names between single '/'")
     if not link.folder.startswith("/"):
         shown = link.folder or "no folder"
         yield Finding(LINK_PATH, f"{shown} as the folder of {link.bucket}", f"take /{link.folder or 'weights'}")
@@ -100,8 +102,9 @@ def links_findings(links: Sequence[Link], system: Linked) -> Iterator[Finding]:
     for one, other in combinations(links, 2):
         if _overlap(one.folder, other.folder):
             yield Finding(LINK_PATH, f"the folders {one.folder} and {other.folder} lie in each other")
-        if one.bucket.rstrip("/") == other.bucket.rstrip("/"):
-            yield Finding(LINK_SOURCE, f"{one.folder} and {other.folder} are both linked to {one.bucket}")
+        if _overlap(one.bucket, other.bucket):
+            both = one.bucket if one.bucket.rstrip("/") == other.bucket.rstrip("/") else f"{one.bucket}, {other.bucket}"
+            yield Finding(LINK_SOURCE, f"{one.folder} and {other.folder} are both linked to {both}")
 
 
 def _events(link: Link) -> Iterator[Finding]:
@@ -119,6 +122,11 @@ def _support(system: Linked) -> Iterator[Finding]:
     if system.copies_tags_to_backups:
         message = "tags copied to backups on a file system with links"
         yield Finding(LINKABLE, message, "leave copy_tags_to_backups out")
+
+
+def _names_no_folder(path: str) -> bool:
+    """Whether a path holds steps that are no names, such as ``..``."""
+    return bool({"", ".", ".."} & set(path.strip("/").split("/"))) and path.strip("/") != ""
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -29,10 +29,12 @@ def driver_findings(*, has_driver: bool) -> Iterator[Finding]:
         yield Finding(DRIVER, f"there is a Lustre file system, and nothing installs {ADD_ON}")
 
 
-def startup_taint_findings(taint_keys: Collection[str]) -> Iterator[Finding]:
-    """Whether nodes beside a file system wait for its driver."""
-    if LUSTRE_TAINT_KEY not in taint_keys:
+def startup_taint_findings(effects: Collection[str]) -> Iterator[Finding]:
+    """Whether nodes beside a file system wait for its driver; ``effects``: those that the taint has on them."""
+    if not effects:
         yield Finding(STARTUP_TAINT, f"GPU nodes beside a Lustre file system have no taint {LUSTRE_TAINT_KEY}")
+    elif "NO_EXECUTE" not in effects:
+        yield Finding(STARTUP_TAINT, f"the taint {LUSTRE_TAINT_KEY} has the effect {', '.join(sorted(effects))}")
 
 
 RULES: tuple[CloudRule, ...] = (DRIVER, STARTUP_TAINT)

@@ -5,7 +5,7 @@ so a mistake here costs a new file system.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fleet.cloud.finding import CloudRule, Finding, Grade
 
@@ -60,20 +60,34 @@ def port_findings(openings: Sequence[Opening], *, has_efa: bool) -> Iterator[Fin
     are the nodes is not known here, so any other peer counts as them.
     """
     peers = {opening.peer for opening in openings if opening.is_ingress}
-    for peer in (SELF, None):
-        shut = [ports for ports in LUSTRE_PORTS if not _is_open(openings, peer, ports)]
+    for side, those in (("from the file system itself", peers & {SELF}), ("from any node", peers - {SELF})):
+        shut = [ports for ports in LUSTRE_PORTS if not any(_is_open(openings, peer, ports) for peer in those)]
         if shut:
-            ranges = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in shut)
-            side = "from the file system itself" if peer == SELF else "from any node"
-            yield Finding(PORTS, f"TCP {ranges} is not open {side}", evidence={"peers": ", ".join(sorted(peers))})
+            evidence = {"peers": ", ".join(sorted(peers))}
+            yield Finding(PORTS, f"TCP {_ranges(shut)} is not open {side}", evidence=evidence)
     if has_efa:
         yield from _efa_traffic(openings)
 
 
-def _is_open(openings: Sequence[Opening], peer: str | None, ports: tuple[int, int]) -> bool:
-    """Whether a peer may come in by a range; ``None`` = any but the group itself."""
-    return any(
-        opening.lets_in(*ports) and (opening.peer == peer if peer else opening.peer != SELF) for opening in openings
+def way_out_findings(openings: Sequence[Opening]) -> Iterator[Finding]:
+    """What the rules of the groups keep in: the servers of a file system call each other and its nodes."""
+    out = [replace(opening, is_ingress=True) for opening in openings if not opening.is_ingress]
+    ranges = {opening.peer for opening in out if "/" in opening.peer}
+    for side, those in (("to itself", ranges | {SELF}), ("to any node", {opening.peer for opening in out} - {SELF})):
+        shut = [ports for ports in LUSTRE_PORTS if not any(_is_open(out, peer, ports) for peer in those)]
+        if shut:
+            yield Finding(PORTS, f"TCP {_ranges(shut)} of the file system is not open {side}", "open them outwards too")
+
+
+def _ranges(ports: Sequence[tuple[int, int]]) -> str:
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)
+
+
+def _is_open(openings: Sequence[Opening], peer: str, ports: tuple[int, int]) -> bool:
+    """Whether a peer may come in by all ports of a range, by one rule or by several together."""
+    return all(
+        any(opening.peer == peer and opening.lets_in(port, port) for opening in openings)
+        for port in range(ports[0], ports[1] + 1)
     )
 
 

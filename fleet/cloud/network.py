@@ -4,7 +4,7 @@ take, who reaches the cluster's API, and what EFA traffic needs of a security gr
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from ipaddress import IPv4Network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_network
 
 from fleet.cloud.finding import CloudRule, Finding, Grade
 from fleet.cloud.interfaces import Interface
@@ -22,6 +22,9 @@ OTHER_ADDRESSES = 32
 """In each private subnet, for what is no node: the control plane's interfaces, endpoints, a file system, room."""
 WORLD_PREFIX = 8
 """A shorter prefix than this names no network of anybody: two /1 are the whole internet."""
+WORLD_PREFIX_6 = 20
+"""The same for IPv6: providers have /20 and longer, and all public addresses are one /3."""
+_PRIVATE_6 = IPv6Network("fc00::/7")
 ZONE_LETTERS = "abcdefg"
 """Each zone has its own eighth of the range, the last eighth is the public subnets'."""
 
@@ -163,39 +166,81 @@ def subnet_findings(
     yield Finding(SUBNET_SIZE, f"{message}; {detail}", evidence={"usable": usable, "wanted": wanted})
 
 
-def node_subnet_findings(name: str, *, maps_public_ip: bool) -> Iterator[Finding]:
-    """Whether a subnet that holds nodes gives them public addresses."""
+def node_subnet_findings(name: str, *, maps_public_ip: bool, leads_outside: bool = False) -> Iterator[Finding]:
+    """Whether a subnet that holds nodes gives them public addresses, or stands open to the internet."""
     if maps_public_ip:
         yield Finding(PUBLIC_NODES, f"nodes stand in {name}, which gives each of them a public IP")
+    elif leads_outside:
+        yield Finding(PUBLIC_NODES, f"nodes stand in {name}, whose route table leads to an internet gateway")
+
+
+def node_address_findings(interfaces: Sequence[Interface]) -> Iterator[Finding]:
+    """Whether the one interface of a node asks for a public address; one of several is another rule's."""
+    if len(interfaces) == 1 and interfaces[0].wants_public_ip:
+        yield Finding(PUBLIC_NODES, "the launch template gives each node a public IP", "leave it out of the template")
 
 
 def endpoint_findings(endpoint: Endpoint) -> Iterator[Finding]:
     """Whether the cluster's API is reached by those alone who should."""
     if endpoint.is_public:
-        wide = [text for text in endpoint.public_cidrs or ("0.0.0.0/0",) if is_world(text)]
+        said = endpoint.public_cidrs or ("0.0.0.0/0",)
+        wide = world_in(said) or [text for text in said if _range(text) is None]
         if wide:
-            said = ", ".join(wide) if endpoint.public_cidrs else "everybody, for no network is named"
-            yield Finding(ENDPOINT_OPEN, f"the cluster endpoint is open to {said}")
+            shown = ", ".join(wide) if endpoint.public_cidrs else "everybody, for no network is named"
+            yield Finding(ENDPOINT_OPEN, f"the cluster endpoint is open to {shown}")
     if not endpoint.is_private:
         yield Finding(ENDPOINT_PRIVATE, "the cluster endpoint has no private access")
 
 
 def is_world(cidr: str) -> bool:
     """Whether a range of addresses (IPv4 or IPv6) is too wide to be anybody's network."""
-    length = cidr.partition("/")[2]
-    return length.isdecimal() and int(length) < WORLD_PREFIX
+    found = _range(cidr)
+    if found is None:
+        return False
+    if isinstance(found, IPv4Network):
+        return found.prefixlen < WORLD_PREFIX
+    return found.prefixlen < WORLD_PREFIX_6 and not found.subnet_of(_PRIVATE_6)
+
+
+def world_in(cidrs: Sequence[str]) -> list[str]:
+    """The ranges that are too wide, one by one or, where none is, all together."""
+    wide = [text for text in cidrs if is_world(text)]
+    found = [item for text in cidrs if (item := _range(text)) is not None]
+    for version in (IPv4Network, IPv6Network):
+        joined = collapse_addresses([item for item in found if isinstance(item, version)])  # type: ignore[type-var]
+        if not wide:
+            wide = [f"{item} in parts" for item in map(str, joined) if is_world(item)]
+    return wide
+
+
+def _range(cidr: str) -> IPv4Network | IPv6Network | None:
+    try:
+        return ip_network(cidr.strip(), strict=False)
+    except ValueError:
+        return None
 
 
 def ingress_findings(name: str, openings: Sequence[Opening]) -> Iterator[Finding]:
     """Whether a security group lets everybody in."""
+    peers: dict[str, list[str]] = {}
     for opening in openings:
-        if opening.is_ingress and is_world(opening.peer):
-            ports = (
-                "everything"
-                if opening.protocol == EVERY_PROTOCOL
-                else f"{opening.protocol} {opening.first_port}-{opening.last_port}"
-            )
-            yield Finding(WORLD_INGRESS, f"the security group {name} lets {opening.peer} in on {ports}")
+        if opening.is_ingress:
+            peers.setdefault(_ports(opening), []).append(opening.peer)
+    for ports, cidrs in peers.items():
+        for peer in world_in(cidrs):
+            yield Finding(WORLD_INGRESS, f"the security group {name} lets {peer.strip()} in on {ports}")
+
+
+def prefix_list_findings(name: str, cidrs: Sequence[str]) -> Iterator[Finding]:
+    """Whether a list of ranges holds everybody: whoever names it in a rule lets everybody in."""
+    for cidr in world_in(cidrs):
+        yield Finding(WORLD_INGRESS, f"the prefix list {name} holds {cidr.strip()}, and a rule that names it is open")
+
+
+def _ports(opening: Opening) -> str:
+    if opening.protocol == EVERY_PROTOCOL:
+        return "everything"
+    return f"{opening.protocol} {opening.first_port}-{opening.last_port}"
 
 
 def efa_self_findings(name: str, openings: Sequence[Opening]) -> Iterator[Finding]:

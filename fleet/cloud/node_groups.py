@@ -266,6 +266,7 @@ _FORBIDDEN = frozenset(
         "hibernation_options",
         "instance_initiated_shutdown_behavior",
         "network_interfaces.subnet_id",
+        "network_interfaces.network_interface_id",
         "instance_market_options.spot_options",
     )
 )

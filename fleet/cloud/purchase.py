@@ -15,6 +15,8 @@ CAPACITY_TYPES: dict[Purchase, CapacityType] = {
     "capacity-block": "CAPACITY_BLOCK",
 }
 BLOCK_MARKET_TYPE = "capacity-block"
+_PLAIN_MARKET_TYPES = (None, "on-demand")
+"""What a template may say for every other group: spot is asked for by the group's capacity type alone."""
 _BLOCKS = "EKS user guide, managed node groups with Capacity Blocks; botocore eks"
 _LOST = "eksctl#8320, eksctl#8542, eksctl#7906, terraform-aws-eks#1897"
 
@@ -29,7 +31,7 @@ BLOCK_MARKET = CloudRule(
     "capacity-block-market",
     Grade.HIGH,
     "Capacity type of the node group and market type of its launch template say the same",
-    "a Capacity Block has capacity type CAPACITY_BLOCK and market type capacity-block; everything else has neither",
+    "a Capacity Block has capacity type CAPACITY_BLOCK and market type capacity-block; all else leaves market type out",
     _BLOCKS,
 )
 BLOCK_TYPE = CloudRule(
@@ -52,6 +54,13 @@ RESERVATION_ZONE = CloudRule(
     "Nodes of a reservation stand in the reservation's zone and in no other",
     "give the node group the one subnet of the reservation's zone",
     f"{_BLOCKS}; EC2 user guide, capacity reservations",
+)
+RESERVATION_TYPE = CloudRule(
+    "reservation-instance-type",
+    Grade.HIGH,
+    "Nodes of a reservation are of the instance type that it holds",
+    "take the reservation's instance type",
+    "EC2 user guide, capacity reservations: attributes have to match",
 )
 RESERVATION_SPOT = CloudRule(
     "reservation-with-spot",
@@ -105,7 +114,14 @@ class Buying:
     market_type: str | None = None
     """``None`` = the template has no market options."""
     reservation_id: str | None = None
-    """``None`` = the template targets no reservation."""
+    """``None`` = the template targets no reservation by its id."""
+    other_reservation: str | None = None
+    """A group of reservations, or a preference that takes nothing but reservations; ``None`` = neither."""
+
+    @property
+    def reservation(self) -> str | None:
+        """What it takes of what is reserved, in whichever way it says so."""
+        return self.reservation_id or self.other_reservation
 
     @property
     def is_block(self) -> bool:
@@ -123,13 +139,15 @@ def target_findings(buying: Buying) -> Iterator[Finding]:
     """Whether a Capacity Block has its reservation, and spot has none."""
     if buying.is_block and not buying.reservation_id:
         yield Finding(BLOCK_TARGET, "a Capacity Block without a reservation: nodes would not start")
-    if buying.capacity_type == "SPOT" and buying.reservation_id:
-        yield Finding(RESERVATION_SPOT, f"spot nodes target the reservation {buying.reservation_id}")
+    if buying.capacity_type == "SPOT" and buying.reservation:
+        yield Finding(RESERVATION_SPOT, f"spot nodes target the reservation {buying.reservation}")
 
 
 def market_findings(buying: Buying) -> Iterator[Finding]:
     """Whether capacity type and market type say the same."""
-    if (buying.capacity_type == "CAPACITY_BLOCK") != (buying.market_type == BLOCK_MARKET_TYPE):
+    is_block = buying.capacity_type == "CAPACITY_BLOCK"
+    right = (BLOCK_MARKET_TYPE,) if is_block else _PLAIN_MARKET_TYPES
+    if buying.market_type not in right:
         message = f"the node group's capacity type is {buying.capacity_type} and the launch template's market type"
         yield Finding(BLOCK_MARKET, f"{message} {buying.market_type or 'not set'}")
 
@@ -154,6 +172,13 @@ def reservation_zone_findings(reservation_zone: str, zones: Collection[str]) -> 
     if set(zones) != {reservation_zone}:
         named = ", ".join(sorted(set(zones))) or "no zone"
         yield Finding(RESERVATION_ZONE, f"the reservation is in {reservation_zone} and the nodes in {named}")
+
+
+def reservation_type_findings(reserved: str, types: Collection[str]) -> Iterator[Finding]:
+    """Whether a reservation holds what its nodes are."""
+    others = sorted(set(types) - {reserved})
+    if others:
+        yield Finding(RESERVATION_TYPE, f"the reservation holds {reserved} and the nodes are {', '.join(others)}")
 
 
 def sold_findings(shape: InstanceType, buying: Buying) -> Iterator[Finding]:
@@ -196,6 +221,7 @@ RULES: tuple[CloudRule, ...] = (
     BLOCK_TYPE,
     BLOCK_DESIRED,
     RESERVATION_ZONE,
+    RESERVATION_TYPE,
     RESERVATION_SPOT,
     NOT_SOLD,
     PLACEMENT_ZONES,

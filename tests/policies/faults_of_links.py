@@ -8,6 +8,7 @@ from tests.policies.faults_of_nodes import (
     H100_TEMPLATE,
     L4,
     L4_TEMPLATE,
+    PLUGIN,
     STAGING_H100,
     STAGING_TEMPLATE,
     SUBNET,
@@ -141,7 +142,38 @@ IMAGES = (
           all_of(put("Cluster cluster-cluster", "computeConfig", {"enabled": True}),
                  add(_NODE_POOL, "x", {"spec": {}}))),
 )  # fmt: skip
-FAULTS = (*RELATIONS, *TYPES, *IMAGES)
+_GOOD, _BAD = "{name: nvidia.com/gpu, replicas: 2}", "{name: nvidia.com/gpu, replicas: 1}"
+_CONFIG = "values.config.map.exclusive"
+
+
+def sharing(*resources: str, way: str = "timeSlicing") -> str:
+    """A configuration of the device plugin."""
+    return f"version: v1\nsharing:\n  {way}:\n    resources: [{', '.join(resources)}]\n"
+
+
+_BOTH = f"{sharing(_GOOD)}  mps:\n    resources: [{_GOOD}]\n"
+SHARES = tuple(
+    Fault(name, "gpu-shares", put(PLUGIN, _CONFIG, stated))
+    for name, stated in {
+        "one share in the second resource": sharing(_GOOD, _BAD),
+        "time slices and MPS": _BOTH,
+        "a configuration that is no YAML": "version: [",
+        "half a share": sharing("{name: nvidia.com/gpu, replicas: 2.5}"),
+        "shares by a word": sharing("{name: nvidia.com/gpu, replicas: one}"),
+        "endless shares": sharing("{name: nvidia.com/gpu, replicas: .inf}"),
+        "resources that are none": sharing("text"),
+        "no resources": "sharing: {timeSlicing: null}",
+    }.items()
+)
+CONFIGS = (
+    Fault("a configuration that there is not", "gpu-shares",
+          put(L4, "labels|nvidia.com/device-plugin.config", "none-such")),
+    Fault("one share by default", "gpu-shares",
+          all_of(drop(L4, "labels|nvidia.com/device-plugin.config"),
+                 put(PLUGIN, "values.config.map.own", sharing(_BAD, way="mps")),
+                 put(PLUGIN, "values.config.default", "own"))),
+)  # fmt: skip
+FAULTS = (*RELATIONS, *TYPES, *IMAGES, *SHARES, *CONFIGS)
 CLEAN = (
     template_by_name(L4, L4_TEMPLATE),
     put(L4, "launchTemplate.version", 7),

@@ -3,7 +3,14 @@
 import pytest
 
 from tests.infra.stacks import VARIANTS
-from tests.policies import faults_of_access, faults_of_ground, faults_of_links, faults_of_nodes, faults_of_workloads
+from tests.policies import (
+    faults_of_access,
+    faults_of_ground,
+    faults_of_links,
+    faults_of_nodes,
+    faults_of_storage,
+    faults_of_workloads,
+)
 from tests.policies.edited import Program, program, recorded
 from tests.policies.unknown_places import SEEN_AT_UPDATE
 
@@ -12,6 +19,7 @@ NEEDS_IDS = {"security-groups-twice", "cluster-security-group-missing", "efa-sec
 FAULTS = (
     *faults_of_nodes.FAULTS,
     *faults_of_links.FAULTS,
+    *faults_of_storage.FAULTS,
     *faults_of_ground.FAULTS,
     *faults_of_access.FAULTS,
     *faults_of_workloads.FAULTS,
@@ -67,7 +75,14 @@ def test_a_list_with_a_member_that_comes_from_nowhere_is_not_judged(pack_of):
 
 
 @pytest.mark.parametrize(
-    "change", [*faults_of_links.CLEAN, *faults_of_ground.CLEAN, *faults_of_access.CLEAN, *faults_of_workloads.CLEAN]
+    "change",
+    [
+        *faults_of_links.CLEAN,
+        *faults_of_storage.CLEAN,
+        *faults_of_ground.CLEAN,
+        *faults_of_access.CLEAN,
+        *faults_of_workloads.CLEAN,
+    ],
 )
 def test_what_looks_like_a_fault_and_is_none_gives_none(pack_of, change):
     changed = program()

@@ -15,6 +15,7 @@ from tests.policies.faults_of_ground import (
     service,
 )
 from tests.policies.faults_of_nodes import H100, H100_TEMPLATE, L4, L4_TEMPLATE, PLUGIN, placed
+from tests.policies.faults_of_storage import UNKNOWN_TYPE_OF_RESERVATION
 from tests.policies.faults_of_workloads import DEPLOYMENT, MAP, SCALER, alone, deployed, scaled, served
 
 SEEN_AT_UPDATE = {
@@ -117,6 +118,7 @@ CAPACITY: Mapping[str, Change] = {
     "capacity-block-instance-type": at(H100_TEMPLATE, "instanceType"),
     "reservation-zone": at(_SUBNET, "availabilityZone"),
     "reservation-with-spot": at(L4, "capacityType"),
+    "reservation-instance-type": UNKNOWN_TYPE_OF_RESERVATION,
     "purchase-not-sold": at(H100, "capacityType"),
     "placement-group-zones": all_of(placed(L4_TEMPLATE), at(_SUBNET, "availabilityZone")),
     "placement-group-with-reservation": all_of(placed(L4_TEMPLATE), at(L4_TEMPLATE, _RESERVATION)),
