@@ -84,7 +84,11 @@ def count(props: Props, *path: str) -> int:
 def labels(props: Props, *path: str) -> dict[str, str]:
     """The mapping of texts at a path."""
     value = at(props, *path)
-    return {str(key): str(item) for key, item in value.items()} if isinstance(value, Mapping) else {}
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise Unreadable(path, value, "an object of texts")
+    return {str(key): str(item) for key, item in value.items()}
 
 
 def document(props: Props, *path: str) -> dict[str, Any] | None:

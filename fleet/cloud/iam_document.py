@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _PRINCIPALS = ("principal", "notprincipal")
-_LISTS = ("action", "notaction", "resource", "notresource")
+_LISTS = {"action": "Action", "notaction": "NotAction", "resource": "Resource", "notresource": "NotResource"}
 _INVERTS = {"notaction": "NotAction", "notresource": "NotResource", "notprincipal": "NotPrincipal"}
 _OF_DOCUMENT = frozenset({"version", "id", "statement"})
 _OF_STATEMENT = frozenset({"sid", "effect", "condition", *_PRINCIPALS, *_LISTS})
@@ -84,7 +84,7 @@ class _Reader:
             self._wrong("Effect", effect, "Allow or Deny")
         if "action" not in item and "notaction" not in item:
             self.problems.append("a statement says no Action")
-        lists = {key: tuple(self._texts(key, item[key])) for key in _LISTS if key in item}
+        lists = {key: tuple(self._texts(name, item[key])) for key, name in _LISTS.items() if key in item}
         return Statement(
             is_allow=str(effect).casefold() != "deny",
             actions=lists.get("action", ()),

@@ -79,7 +79,15 @@ def test_a_configuration_that_disables_a_policy_leaves_it_on(server):
 @example("1.0")
 @example(float("inf"))
 def test_whatever_stands_there_is_read_or_named(value):
-    for read in (reading.number, reading.flag, reading.parts, reading.texts, reading.text, reading.document):
+    for read in (
+        reading.number,
+        reading.flag,
+        reading.parts,
+        reading.texts,
+        reading.text,
+        reading.labels,
+        reading.document,
+    ):
         with suppress(reading.Unreadable):
             read({"key": value}, "key")
 
