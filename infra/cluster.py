@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pulumi
 from pulumi_aws import cloudwatch, eks, iam
 
+from infra.cluster_names import admin_word
 from infra.encryption import EncryptionKey, EncryptionKeyArgs
 from infra.iam_document import Statement, document
 from infra.stack_config import ClusterConfig
@@ -119,9 +120,3 @@ class Cluster(pulumi.ComponentResource):
             opts=pulumi.ResourceOptions(parent=self, depends_on=[entry]),
         )
         return [entry, policy]
-
-
-def admin_word(principal: str) -> str:
-    """What an administrator is called in names of resources: account and role, whatever order the list has."""
-    _, _, _, _, account, path = principal.split(":", 5)
-    return f"{account}-{path.rsplit('/', 1)[-1]}"

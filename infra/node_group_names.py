@@ -20,6 +20,15 @@ def node_group_names(pool: PoolConfig, environment: str, zones: Sequence[str]) -
     return tuple(f"enginehouse-{environment}-{pool.name}{group.suffix}-nodes" for group in groups)
 
 
+def registered_names(pool: PoolConfig, zones: Sequence[str]) -> tuple[str, ...]:
+    """The pool's own name and those of its groups; other problems of the pool come first."""
+    try:
+        groups = zone_groups(pool, zones)
+    except ValueError:
+        return (pool.name,)
+    return tuple(dict.fromkeys((pool.name, *(pool.name + group.suffix for group in groups))))
+
+
 def name_problems(pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
     """A name that EKS would refuse; other problems of the pool or of the environment come first."""
     if len(config.environment) > LONGEST_ENVIRONMENT:

@@ -1,5 +1,6 @@
 """What is wrong with one pool of a stack: its zones, numbers, purchase, EFA, sharing."""
 
+import re
 from collections.abc import Iterator
 from datetime import date
 
@@ -29,6 +30,7 @@ from infra.stack_config import PoolConfig, StackConfig
 from infra.version_checks import release_problems
 from infra.versions import DRA_FROM, numbers
 
+DRIVER_FORM = re.compile(r"\d+(\.\d+){0,3}")
 UNFILLED_DAY = date(1970, 1, 1)
 """A placeholder, which is told of with the others."""
 
@@ -143,6 +145,9 @@ def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Proble
 def _image(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
     image = pool.image
     yield from release_problems(f"{key}.image.release", image.release, image.family, config.cluster.kubernetes)
+    if image.driver is not None and not DRIVER_FORM.fullmatch(image.driver):
+        remedy = "write the driver's version, such as 580.95.05, or leave it out while nobody knows it"
+        yield Problem(f"{key}.image.driver", image.driver, f"'{image.driver}' is no version of a driver", remedy)
     snapshot = pool.preload.data_volume_snapshot
     found = preload_findings(pool.image.family, snapshot)
     yield from of_findings(f"{key}.preload.data_volume_snapshot", snapshot or "", found)

@@ -26,10 +26,9 @@ from fleet.node_pools import NodePool
 from fleet.sharing import SharingWay
 from infra.finding_words import LUSTRE_KEYS
 from infra.lustre_wish import wish_findings
-from infra.node_group_names import LONGEST_ENVIRONMENT
+from infra.name_checks import stack_name_problems
 from infra.pool_checks import places, pool_problems
 from infra.problem import Problem, of_findings
-from infra.providers import own_tags
 from infra.pull_through import SECRET_PREFIX
 from infra.stack_config import LustreWeights, PoolConfig, StackConfig
 from infra.system_nodes import is_arm
@@ -45,7 +44,7 @@ def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()
     """What is wrong with a stack; ``pools`` = those of the environment's ``pools.yaml``, empty where it has none."""
     found = [
         *unfilled_problems(config),
-        *_names(config),
+        *stack_name_problems(config),
         *_zones(config),
         *_network(config),
         *_cluster(config),
@@ -58,20 +57,6 @@ def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()
         found += pool_problems(pool, config, today=today)
     found += _folder_pools(config, pools)
     return found
-
-
-def _names(config: StackConfig) -> Iterator[Problem]:
-    if not config.owner.strip():
-        yield Problem("owner", "", "owner is empty", "write who answers for it, such as owner: platform")
-    if len(config.environment) > LONGEST_ENVIRONMENT:
-        message = f"{len(config.environment)} characters are too long for the names of roles"
-        yield Problem("environment", config.environment, message, f"take {LONGEST_ENVIRONMENT} at most")
-    for name in _twice(config.repositories):
-        yield Problem("repositories", name, f"{name} stands there more than once", "name each repository once")
-    for key in config.tags:
-        if key in own_tags(config) or key.startswith("aws:"):
-            remedy = "leave it out: the program sets it itself, or the cloud keeps it"
-            yield Problem(f"tags.{key}", config.tags[key], f"the tag {key} is taken", remedy)
 
 
 def _zones(config: StackConfig) -> Iterator[Problem]:
@@ -98,6 +83,10 @@ def _network(config: StackConfig) -> Iterator[Problem]:
     cidr = config.network.cidr
     if cidr.prefixlen < 16:
         yield Problem("network.cidr", str(cidr), f"{cidr} is larger than a VPC can be", "take /16 or smaller")
+        return
+    if cidr.is_loopback or cidr.is_link_local or cidr.is_multicast or cidr.is_reserved or cidr.is_unspecified:
+        message = f"{cidr} are addresses of no network"
+        yield Problem("network.cidr", str(cidr), message, "take private ones, such as 10.40.0.0/16")
         return
     try:
         plans = subnet_plan(cidr, [zone for zone in config.network.zones if zone[-1] in ZONE_LETTERS])

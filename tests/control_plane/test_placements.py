@@ -65,7 +65,8 @@ def test_a_manifest_that_fits_nowhere_is_an_answer_with_reasons_and_what_would_f
 
 
 def test_a_configuration_without_what_is_needed_leaves_fitting_unknown_and_names_the_key(world):
-    found = place(world, written(), model_config={}).json()
+    shallow = {key: value for key, value in CONFIG.items() if key != "num_hidden_layers"}
+    found = place(world, written(), model_config=shallow).json()
     assert found["choice"] is None
     unknown = [item for item in found["rejections"] if item["rule"] == "unknown"]
     assert unknown

@@ -5,7 +5,8 @@ import json
 import pytest
 
 from infra.add_ons import BEFORE_NODES, ON_NODES, AddOns, AddOnsArgs
-from infra.cluster import Cluster, ClusterArgs, admin_word
+from infra.cluster import Cluster, ClusterArgs
+from infra.cluster_names import admin_word
 from infra.providers import kubeconfig_text, tags_of
 from infra.stack_config import SystemNodesConfig
 from infra.system_nodes import SystemNodes, SystemNodesArgs, ami_type, is_arm
@@ -38,7 +39,7 @@ def test_another_administrator_changes_nothing_of_the_first():
     other = "arn:aws:iam::111122223333:role/people/operators"
     one, two = cluster(), cluster(admins=(other, ADMIN))
     assert {item.urn for item in one.resources} < {item.urn for item in two.resources}
-    assert admin_word(other) == "111122223333-operators"
+    assert admin_word(other) == "111122223333-people-operators"
 
 
 def test_secrets_are_encrypted_with_a_key_of_its_own_and_all_logs_are_kept():

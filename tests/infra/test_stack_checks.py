@@ -113,6 +113,17 @@ MISTAKES = {
     "a chart's name": (DEV, {"versions__charts__kedaa": "v1"}, "versions.charts.kedaa", "did you mean 'keda'"),
     "capacity of lustre": (PROD, {"weights__capacity_gib": 5000}, "weights.capacity_gib", "take 9600 GiB"),
     "a reserved tag": (DEV, {"tags": {"owner": "me"}}, "tags.owner", "leave it out"),
+    "a tag that no resource takes": (DEV, {"tags": {"team": "a;b"}}, "tags.team", "letters, digits"),
+    "an owner that no tag takes": (DEV, {"owner": "o" * 257}, "owner", "256 characters at most"),
+    "a region that is nowhere": (
+        DEV,
+        {"region": "eu-central-9", "network__zones": ["eu-central-9a", "eu-central-9b"]},
+        "region",
+        "did you mean 'eu-central-",
+    ),
+    "a loopback network": (DEV, {"network__cidr": "127.0.0.0/16"}, "network.cidr", "take private ones"),
+    "a pool called as our own nodes": (DEV, {"pools__0__name": "system"}, "pools.system.name", "another name"),
+    "no driver's version": (DEV, {"pools__0__image__driver": "newest"}, "pools.l4.image.driver", "580.95.05"),
     "a repository twice": (DEV, {"repositories": ["team/a", "team/a"]}, "repositories", "more than once"),
     "a long environment": (DEV, {"environment": "e" * 30}, "environment", "take 20 at most"),
     "no limit of nodes": (DEV, {"pools__0__max_nodes": None}, "pools.l4.max_nodes", "give 1 or more"),
@@ -379,3 +390,20 @@ def test_a_program_without_configuration_or_credentials_is_refused(monkeypatch):
     ))  # fmt: skip
     _, messages = refused(monkeypatch, config_of(DEV))
     assert [text.split(":")[0] for text in messages] == ["credentials"]
+
+
+def test_a_pool_called_as_a_group_of_another_is_told():
+    content = json.loads(STAGING.model_dump_json(exclude_none=True))
+    split = next(pool for pool in content["pools"] if pool.get("efa"))
+    group = next(iter(zone_groups(STAGING.pools[content["pools"].index(split)], STAGING.network.zones)))
+    twin = {**split, "name": split["name"] + group.suffix}
+    config = parse(changed(STAGING, pools=[*content["pools"], twin]))
+    assert any(f"pools.{twin['name']}.name: {twin['name']} is already the name" in line for line in sentences(config))
+
+
+def test_roles_of_one_name_are_two_administrators_and_of_one_path_in_resources_are_told():
+    role = "arn:aws:iam::111122223333:role"
+    apart = parse(changed(DEV, cluster__admins=[f"{role}/a/platform", f"{role}/b/platform"]))
+    assert sentences(apart) == sentences(parse(changed(DEV, cluster__admins=[f"{role}/a/platform"])))
+    one = parse(changed(DEV, cluster__admins=[f"{role}/a/platform", f"{role}/a-platform"]))
+    assert any(line.startswith("cluster.admins[1]: it would be registered under one name") for line in sentences(one))

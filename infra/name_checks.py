@@ -1,0 +1,94 @@
+"""Names and tags that a stack gives: free, different from each other, and of a form that the cloud takes."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from botocore.session import Session  # type: ignore[import-untyped]
+
+from fleet.nearest import did_you_mean
+from infra.cluster_names import admin_word
+from infra.node_group_names import LONGEST_ENVIRONMENT, registered_names
+from infra.problem import Problem
+from infra.providers import own_tags
+from infra.stack_config import StackConfig
+
+LONGEST_TAG_KEY, LONGEST_TAG = 128, 256
+"""Characters (EC2 user guide, tag restrictions)."""
+_TAG_FORM = re.compile(r"[\w\s+\-=.:/@]*")
+SYSTEM = "system"
+"""What the program calls its own node group."""
+
+
+def stack_name_problems(config: StackConfig) -> Iterator[Problem]:
+    """What is wrong with the names of a stack."""
+    yield from _owner(config)
+    if len(config.environment) > LONGEST_ENVIRONMENT:
+        message = f"{len(config.environment)} characters are too long for the names of roles"
+        yield Problem("environment", config.environment, message, f"take {LONGEST_ENVIRONMENT} at most")
+    yield from _region(config.region)
+    for name in sorted({name for name in config.repositories if config.repositories.count(name) > 1}):
+        yield Problem("repositories", name, f"{name} stands there more than once", "name each repository once")
+    for key, value in config.tags.items():
+        yield from _tag(key, value, config)
+    yield from _pools(config)
+    yield from _admins(config)
+
+
+def _owner(config: StackConfig) -> Iterator[Problem]:
+    if not config.owner.strip():
+        yield Problem("owner", "", "owner is empty", "write who answers for it, such as owner: platform")
+    elif len(config.owner) > LONGEST_TAG or not _TAG_FORM.fullmatch(config.owner):
+        yield Problem("owner", config.owner, "no tag can hold it", _tag_remedy(LONGEST_TAG))
+
+
+def _tag(key: str, value: str, config: StackConfig) -> Iterator[Problem]:
+    if key in own_tags(config) or key.lower().startswith("aws:"):
+        remedy = "leave it out: the program sets it itself, or the cloud keeps it"
+        yield Problem(f"tags.{key}", value, f"the tag {key} is taken", remedy)
+    elif len(key) > LONGEST_TAG_KEY or not key.strip() or not _TAG_FORM.fullmatch(key):
+        yield Problem(f"tags.{key}", value, "no tag can be called that", _tag_remedy(LONGEST_TAG_KEY))
+    elif len(value) > LONGEST_TAG or not _TAG_FORM.fullmatch(value):
+        yield Problem(f"tags.{key}", value, "no tag can hold it", _tag_remedy(LONGEST_TAG))
+
+
+def _tag_remedy(longest: int) -> str:
+    return f"give {longest} characters at most: letters, digits, spaces and + - = . _ : / @"
+
+
+@lru_cache(maxsize=1)
+def regions() -> tuple[str, ...]:
+    """Where EKS is, as the installed botocore knows it."""
+    session = Session()
+    found = (session.get_available_regions("eks", partition) for partition in session.get_available_partitions())
+    return tuple(sorted(name for names in found for name in names))
+
+
+def _region(region: str) -> Iterator[Problem]:
+    if region not in regions():
+        hint = did_you_mean(region, regions()).removeprefix("; ") or "take one such as eu-central-1"
+        message = f"botocore knows no EKS in the region {region}"
+        yield Problem("region", region, message, f"{hint}; for a newer region install a newer botocore")
+
+
+def _pools(config: StackConfig) -> Iterator[Problem]:
+    """Two pools whose node groups would be registered under one name, or one that is called as our own is."""
+    taken = {SYSTEM: "the program's own nodes"}
+    for pool in config.pools:
+        names = registered_names(pool, config.network.zones)
+        for name in names:
+            if name in taken:
+                message = f"{name} is already the name of {taken[name]}"
+                yield Problem(f"pools.{pool.name}.name", pool.name, message, "give the pool another name")
+                break
+        taken |= dict.fromkeys(names, f"nodes of the pool {pool.name}")
+
+
+def _admins(config: StackConfig) -> Iterator[Problem]:
+    """Access entries are registered by account and path of the role."""
+    taken: dict[str, str] = {}
+    for index, admin in enumerate(config.cluster.admins):
+        word = admin_word(admin)
+        if taken.setdefault(word, admin) != admin:
+            message = f"it would be registered under one name with {taken[word]}"
+            yield Problem(f"cluster.admins[{index}]", admin, message, "give one of the roles another name or path")
