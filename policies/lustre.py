@@ -14,6 +14,7 @@ from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group
 from policies.helm import has_chart
 from policies.reading import at, count, flag, number, parts, text, texts
 from policies.security_groups import GROUP, openings_of
+from policies.words import is_list
 
 FILE_SYSTEM = "aws:fsx/lustreFileSystem:LustreFileSystem"
 ADD_ON = "aws:eks/addon:Addon"
@@ -49,7 +50,7 @@ def _file_system(seen: Seen) -> Iterator[Finding]:
         yield Finding(
             lustre.DEPLOYMENT, "HDD storage without a drive cache type", "set drive_cache_type to NONE or READ"
         )
-    subnets = count(props, "subnetIds")
+    subnets = count(props, "subnetIds") if is_list(props, "subnetIds") else 1
     if subnets > 1:
         yield Finding(lustre.DEPLOYMENT, f"a file system in {subnets} subnets", "a Lustre file system has one subnet")
 
