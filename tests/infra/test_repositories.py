@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from fleet.cloud.data import repository_findings
 from fleet.cloud.identity import document_findings, statements_of
 from infra import stack_config
+from infra.node_group_names import LONGEST_ENVIRONMENT
 from infra.pull_through import CLOSED, OPEN, OPEN_CACHES, NoPullThrough, PullThrough, caches
 from infra.repositories import Repositories, RepositoriesArgs
-from infra.stack_checks import LONGEST_ENVIRONMENT
 from tests.infra.recording import Recording, record
 
 ECR_NAME = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*"
