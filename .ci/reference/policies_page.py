@@ -41,31 +41,32 @@ out is judged as left out where that has a meaning: no `releaseVersion` is no pi
 takes. The rest is what the cloud answers.
 
 **Not judged yet.** At the first preview some inputs are unknown, such as the ARN of a role that does not exist, or a
-document that names it. A policy that needs such a value says `not judged yet` and names it. That is no pass: it judges at
-the update. A policy that looks at each resource stops one before it is made; a policy that looks at the stack as a whole
-speaks at the end, of the preview and of the update.
+document that names it. A policy that needs such a value says `not judged yet` and names it. That is no pass: it
+judges at the update. A policy that looks at each resource stops one before it is made; a policy that looks at the
+stack as a whole speaks at the end, of the preview and of the update.
 
-**Can't be read.** A value of another kind than the cloud's, such as a text for a number, is one mandatory finding of each
-policy that needs it, with the resource, the key and the value; the other policies go on.
+**Can't be read.** A value of another kind than the cloud's, such as a text for a number, is one mandatory finding of
+each policy that needs it, with the resource, the key and the value; the other policies go on.
 
-**Kinds that are looked at.** Resources of the providers `aws` and `kubernetes`; of `aws-native` only the provider's region
-is. Which kinds carry IAM documents, ACLs and grants stands in `policies/iam_places.py`; not among them are endpoint, API
-Gateway and ECR Public policies, which are open by their purpose, and access of people by single sign-on, except for its
-inline policies. In an IAM document a condition narrows by a positive match alone, of a key that says who or what, with a
-value that names something; an ARN that names a kind of resource (`cluster/*`) counts as named. A key by its id may be one
-that AWS manages: only an alias says so. Which device of an image is its root is not known; a template that maps none is a
-finding. A route leads to the control plane wherever its gateway listens. `cost-limit` counts node groups, not single
-machines.
+**Kinds that are looked at.** Resources of the providers `aws` and `kubernetes`; of `aws-native` only the provider's
+region is. Which kinds carry IAM documents, ACLs and grants stands in `policies/iam_places.py`; not among them are
+endpoint, API Gateway and ECR Public policies, which are open by their purpose, and access of people by single
+sign-on, except for its inline policies. In an IAM document a condition narrows by a positive match alone, of a key
+that says who or what, with a value that names something; an ARN that names a kind of resource (`cluster/*`) counts as
+named. A key by its id may be one that AWS manages: only an alias says so. Which device of an image is its root is not
+known; a template that maps none is a finding. A route leads to the control plane wherever its gateway listens.
+`cost-limit` counts node groups, not single machines.
 """
 OBJECTS = """
 **Pods** are found by what they look like, in objects of every kind and version, members of lists and patches included:
 what has containers, the node's namespaces or a `hostPath`. A patch is judged by what it says. Left out is what makes
-objects only later and is none itself (values of charts, text in a ConfigMap), an image that a custom kind names outside a
-container, and EFA in kinds whose replicas may span several nodes. Booleans in text are read; what can't be read counts
+objects only later and is none itself (values of charts, text in a ConfigMap), an image that a custom kind names
+outside a container, and EFA in kinds whose replicas may span several nodes. Booleans in text are read; what can't
+be read counts
 as the worse of both.
 
-**Triggers** are judged by what their query gives. Of vLLM every metric was seen, so an unknown name is refused; of other
-engines only another spelling of a known one is. A query that is too entangled to read is a finding.
+**Triggers** are judged by what their query gives. Of vLLM every metric was seen, so an unknown name is refused; of
+other engines only another spelling of a known one is. A query that is too entangled to read is a finding.
 """
 NODES = """
 **Nodes and networks** are joined by dependencies, ids and names alike. A subnet outside of the stack counts as a zone
