@@ -14,8 +14,9 @@ from pulumi_policy.proxy import UnknownValueError
 
 from policies.adapter import Props
 from policies.data import BUCKETS
-from policies.groups import NODE_GROUP
+from policies.groups import CLUSTER, NODE_GROUP
 from policies.lustre import ADD_ON, FILE_SYSTEM, LINK, OLD_IMPORTS
+from policies.routes import TABLE
 from policies.security_groups import GROUP, OLD_RULE
 
 _KUBERNETES = "kubernetes:"
@@ -37,6 +38,8 @@ CHOSEN_BY_PEOPLE: Mapping[str, frozenset[str]] = {
 """Type -> properties that are left out where no input sets them, whatever the cloud fills in."""
 LEFT_OUT: Mapping[str, frozenset[str]] = {
     NODE_GROUP: frozenset({"amiType", "capacityType", "nodeRepairConfig", "updateConfig", "version"}),
+    CLUSTER: frozenset({"computeConfig"}),  # Auto Mode
+    TABLE: frozenset({"routes"}),  # they may stand beside it
     FILE_SYSTEM: frozenset({"efaEnabled"}),
     LINK: frozenset({"s3"}),
     ADD_ON: frozenset({"configurationValues"}),
