@@ -4,7 +4,8 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from botocore.session import Session  # type: ignore[import-untyped]
+from botocore.loaders import create_loader  # type: ignore[import-untyped]
+from botocore.regions import EndpointResolver  # type: ignore[import-untyped]
 
 from fleet.nearest import did_you_mean
 from infra.cluster_names import admin_word
@@ -58,10 +59,10 @@ def _tag_remedy(longest: int) -> str:
 
 @lru_cache(maxsize=1)
 def regions() -> tuple[str, ...]:
-    """Where EKS is, as the installed botocore knows it."""
-    session = Session()
-    found = (session.get_available_regions("eks", partition) for partition in session.get_available_partitions())
-    return tuple(sorted(name for names in found for name in names))
+    """Where EKS is, as the installed botocore knows it; no profile is read, which may be missing."""
+    resolver = EndpointResolver(create_loader().load_data("endpoints"))
+    partitions = resolver.get_available_partitions()
+    return tuple(sorted(name for each in partitions for name in resolver.get_available_endpoints("eks", each)))
 
 
 def _region(region: str) -> Iterator[Problem]:

@@ -15,6 +15,7 @@ from fleet.node_pools import NodePool
 from infra import program
 from infra.config_reading import parse
 from infra.credentials import credential_problems
+from infra.name_checks import regions
 from infra.problem import Problem, StackRefused
 from infra.stack_checks import problems
 from infra.stack_config import PoolConfig
@@ -390,6 +391,12 @@ def test_a_program_without_configuration_or_credentials_is_refused(monkeypatch):
     ))  # fmt: skip
     _, messages = refused(monkeypatch, config_of(DEV))
     assert [text.split(":")[0] for text in messages] == ["credentials"]
+
+
+def test_regions_are_known_without_any_profile(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    regions.cache_clear()
+    assert {"eu-central-1", "us-gov-west-1", "cn-north-1"} < set(regions())
 
 
 def test_a_pool_called_as_a_group_of_another_is_told():
