@@ -12,6 +12,7 @@ from pulumi_policy import (
     PolicyResource,
     ReportViolation,
     ResourceValidationArgs,
+    ResourceValidationPolicy,
     StackValidationArgs,
 )
 from pulumi_policy.proxy import UnknownValueError
@@ -97,6 +98,10 @@ class Stack:
     """URN -> property -> URNs."""
     users: dict[tuple[str, str], dict[str, list[Seen]]] = field(default_factory=dict)
     """Type and property -> URN, id or name of a source -> resources: worked out once for each."""
+    named: dict[str, dict[str, list[Seen]]] = field(default_factory=dict)
+    """Type -> id or name -> resources: worked out once for each."""
+    answers: dict[tuple[Callable[[Seen], bool], str], bool] = field(default_factory=dict)
+    """Question and URN -> what was answered."""
 
     def of(self, *types: str) -> tuple[Seen, ...]:
         """The resources of some types."""
@@ -132,8 +137,23 @@ class Stack:
 
     def with_ids(self, words: Collection[str], types: Sequence[str]) -> tuple[Seen, ...]:
         """The resources with some ids or names, for those that somebody wrote down."""
-        wanted = set(words)
-        return tuple(item for item in self.of(*types) if names_of(item.props) & wanted) if wanted else ()
+        found = (item for type_ in types for word in sorted(words) for item in self._by_name(type_).get(word, ()))
+        return tuple({item.urn: item for item in found}.values())
+
+    def once(self, question: Callable[[Seen], bool], seen: Seen) -> bool:
+        """The answer to a question about a resource that is asked again and again; an unknown one is asked anew."""
+        asked = (question, seen.urn)
+        if asked not in self.answers:
+            self.answers[asked] = question(seen)
+        return self.answers[asked]
+
+    def _by_name(self, type_: str) -> dict[str, list[Seen]]:
+        if type_ not in self.named:
+            index = self.named[type_] = {}
+            for item in self.of(type_):
+                for name in names_of(item.props):
+                    index.setdefault(name, []).append(item)
+        return self.named[type_]
 
 
 Judge: TypeAlias = Callable[[Seen], Iterable[Finding]]
@@ -157,6 +177,14 @@ class StackCheck:
 
     rules: tuple[CloudRule, ...]
     judge: StackJudge
+
+
+class PolicyOfTypes(ResourceValidationPolicy):
+    """A policy that looks at resources of some types alone, so that nobody needs to ask it about others."""
+
+    def __init__(self, types: Collection[str], **about: Any) -> None:  # noqa: ANN401 what the framework takes
+        super().__init__(**about)
+        self.types = frozenset(types)
 
 
 def judge_resource(

@@ -25,7 +25,7 @@ from pulumi_policy import (
 from pulumi_policy import policy as framework
 from pulumi_policy.proxy import UnknownValueError
 
-from policies.adapter import Seen
+from policies.adapter import PolicyOfTypes, Seen
 from policies.inputs_first import Inputs
 from policies.telling import Capped, capped
 
@@ -41,6 +41,7 @@ class DecodedOnce(_Framework):
     def __init__(self, name: str, version: str, policies: list[Policy], *others: Any) -> None:  # noqa: ANN401
         super().__init__(name, version, policies, *others)
         self._asked = tuple(policies)
+        self._by_type: dict[str, tuple[ResourceValidationPolicy, ...]] = {}
         self._inputs = Inputs()
         self._pack = {"policyPackName": name, "policyPackVersion": version}
 
@@ -64,9 +65,7 @@ class DecodedOnce(_Framework):
         self._heard_by(ResourceValidationPolicy(_LISTENING, _LISTENING, listen)).Analyze(request, context)
         self._inputs.hear(heard[0].urn, heard[0].props)
         response = analyzer_pb2.AnalyzeResponse()
-        for policy in self._asked:
-            if not isinstance(policy, ResourceValidationPolicy):
-                continue
+        for policy in self._of_type(heard[0].resource_type):
             args = _of_policy(heard[0], self._get_policy_config(policy.name))
             self._ask(policy, partial(policy.validate, args), response)
         return response
@@ -87,6 +86,15 @@ class DecodedOnce(_Framework):
             args = StackValidationArgs(heard[0], self._get_policy_config(policy.name))
             self._ask(policy, partial(policy.validate, args), response)
         return response
+
+    def _of_type(self, type_: str) -> tuple[ResourceValidationPolicy, ...]:
+        """The policies that have something to say about a resource of a type: hardly ever many of a hundred."""
+        if type_ not in self._by_type:
+            alone = (policy for policy in self._asked if isinstance(policy, ResourceValidationPolicy))
+            self._by_type[type_] = tuple(
+                policy for policy in alone if not isinstance(policy, PolicyOfTypes) or type_ in policy.types
+            )
+        return self._by_type[type_]
 
     def _heard_by(self, policy: Policy) -> Any:  # noqa: ANN401 the framework's server has no types
         level = EnforcementLevel.ADVISORY

@@ -11,7 +11,6 @@ from pulumi_policy import (
     PolicyConfigSchema,
     ReportViolation,
     ResourceValidationArgs,
-    ResourceValidationPolicy,
     Severity,
     StackValidationArgs,
     StackValidationPolicy,
@@ -38,7 +37,7 @@ from policies import (
     scaling,
     sharing,
 )
-from policies.adapter import Check, StackCheck, judge_resource, judge_stack
+from policies.adapter import Check, PolicyOfTypes, StackCheck, judge_resource, judge_stack
 from policies.knowledge import Ground
 
 NAME = "enginehouse"
@@ -106,9 +105,9 @@ def _policy(rule: CloudRule, checks: Sequence[Check | StackCheck], ground: Groun
     if len(alone) < len(checks):
         return StackValidationPolicy(validate=partial(_judge_stack, rule, checks, ground), **about)
     remediate = partial(limits.with_tags, ground=ground) if rule.id in REMEDIED else None
-    return ResourceValidationPolicy(
-        validate=partial(_judge_resource, rule, alone, ground), remediate=remediate, **about
-    )
+    types = {type_ for check in alone for type_ in check.types}
+    validate = partial(_judge_resource, rule, alone, ground)
+    return PolicyOfTypes(types, validate=validate, remediate=remediate, **about)
 
 
 def _schema(rule: CloudRule) -> PolicyConfigSchema | None:

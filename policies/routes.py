@@ -16,7 +16,15 @@ _ITS_IDS = "igw-"
 
 def leads_outside(subnet: Seen) -> bool:
     """Whether a route table of a subnet has a route to an internet gateway, which makes the subnet a public one."""
-    return any(any(_routes_outside(table)) for table in _tables(subnet))
+    return subnet.stack.once(_leads_outside, subnet)
+
+
+def _leads_outside(subnet: Seen) -> bool:
+    return any(subnet.stack.once(_is_open, table) for table in _tables(subnet))
+
+
+def _is_open(table: Seen) -> bool:
+    return any(_routes_outside(table))
 
 
 def _tables(subnet: Seen) -> Iterator[Seen]:
