@@ -182,9 +182,13 @@ class StackCheck:
 class PolicyOfTypes(ResourceValidationPolicy):
     """A policy that looks at resources of some types alone, so that nobody needs to ask it about others."""
 
-    def __init__(self, types: Collection[str], **about: Any) -> None:  # noqa: ANN401 what the framework takes
+    def __init__(self, checks: Sequence[Check], **about: Any) -> None:  # noqa: ANN401 what the framework takes
         super().__init__(**about)
-        self.types = frozenset(types)
+        self._checks = tuple(checks)
+
+    def looks_at(self, type_: str) -> bool:
+        """Whether one of its checks has something to say about resources of a type."""
+        return any(type_ in check.types for check in self._checks)
 
 
 def judge_resource(

@@ -92,7 +92,7 @@ class DecodedOnce(_Framework):
         if type_ not in self._by_type:
             alone = (policy for policy in self._asked if isinstance(policy, ResourceValidationPolicy))
             self._by_type[type_] = tuple(
-                policy for policy in alone if not isinstance(policy, PolicyOfTypes) or type_ in policy.types
+                policy for policy in alone if not isinstance(policy, PolicyOfTypes) or policy.looks_at(type_)
             )
         return self._by_type[type_]
 

@@ -105,9 +105,8 @@ def _policy(rule: CloudRule, checks: Sequence[Check | StackCheck], ground: Groun
     if len(alone) < len(checks):
         return StackValidationPolicy(validate=partial(_judge_stack, rule, checks, ground), **about)
     remediate = partial(limits.with_tags, ground=ground) if rule.id in REMEDIED else None
-    types = {type_ for check in alone for type_ in check.types}
     validate = partial(_judge_resource, rule, alone, ground)
-    return PolicyOfTypes(types, validate=validate, remediate=remediate, **about)
+    return PolicyOfTypes(alone, validate=validate, remediate=remediate, **about)
 
 
 def _schema(rule: CloudRule) -> PolicyConfigSchema | None:
