@@ -18,20 +18,22 @@ runtime: python
 Starter = Callable[..., Stack]
 
 
-TIER = pytest.StashKey[set[str]]()
+TIER = ("tier", "pulumi")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Remembers which tests are of the tier."""
-    config.stash[TIER] = {item.nodeid for item in items if item.get_closest_marker("pulumi")}
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the reports of the tier's tests, which may be written in another process."""
+    for item in items:
+        if item.get_closest_marker("pulumi"):
+            item.user_properties.append(TIER)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says how long the tier took: five minutes are what it may take on a quiet machine."""
-    tier = config.stash.get(TIER, set())
     reports = [item for kind in terminalreporter.stats.values() for item in kind if isinstance(item, pytest.TestReport)]
-    seconds = sum(item.duration for item in reports if item.nodeid in tier)
-    if seconds:
+    of_tier = [item for item in reports if TIER in map(tuple, item.user_properties)]
+    if of_tier:
+        seconds = max(item.stop for item in of_tier) - min(item.start for item in of_tier)
         terminalreporter.write_line(f"tier pulumi took {seconds:.0f} s")
 
 
