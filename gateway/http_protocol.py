@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 server: whole requests in, whole answers out, always an answer."""
+"""A small HTTP/1.1 server: whole requests in, answers out at once or piece by piece, always an answer."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from typing import cast
 
 import httptools
 
+from gateway.exchange import Exchange, HttpResponse, head_of
+
 MAX_HEAD_BYTES = 64 * 1024
 LINGER_SECONDS = 1.0
 RECEIVE_SECONDS = 10.0
 """From the first byte of a request to its last."""
 _HEADER_FRAME_BYTES = len(": \r\n")
-
-Headers = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,17 +28,10 @@ class HttpRequest:
     body: bytes = field(repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
-    """One whole answer."""
-
-    status: int
-    headers: Headers = ()
-    body: bytes = b""
-
-
-Handler = Callable[[HttpRequest], HttpResponse]
-"""Answers at once; it may not wait and should not raise."""
+Later = Callable[[Exchange], None]
+"""Takes an exchange, and answers through it when it can."""
+Handler = Callable[[HttpRequest], HttpResponse | Later]
+"""Answers at once or later; it may not block and should not raise."""
 
 
 class HttpServer:
@@ -81,6 +74,7 @@ class HttpProtocol(asyncio.Protocol):
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_idle = True
         self._is_refused = False
+        self._exchange: Exchange | None = None
         self._linger: asyncio.TimerHandle | None = None
         self._patience: asyncio.TimerHandle | None = None
         self._start()
@@ -97,6 +91,8 @@ class HttpProtocol(asyncio.Protocol):
         """The client is gone."""
         self._server.connections.discard(self)
         self._wait_for(None, self._close)
+        if self._exchange is not None:
+            self._exchange.gone()
         if self._linger is not None:
             self._linger.cancel()
         if not self.closed.done():
@@ -113,10 +109,17 @@ class HttpProtocol(asyncio.Protocol):
             self._refuse(HTTPStatus.NOT_IMPLEMENTED)
         except httptools.HttpParserError:
             self._refuse(HTTPStatus.BAD_REQUEST)
-        if self._is_idle:
-            self._wait_for(self._server.idle_seconds, self._close)
-        elif was_idle:
-            self._wait_for(RECEIVE_SECONDS, self._refuse_late)
+        self._wait_for_more(was_idle)
+
+    def pause_writing(self) -> None:
+        """The client reads slowly."""
+        if self._exchange is not None:
+            self._exchange.on_flow(False)
+
+    def resume_writing(self) -> None:
+        """The client has read on."""
+        if self._exchange is not None:
+            self._exchange.on_flow(True)
 
     def close_when_idle(self) -> None:
         """Close now, or after the request that is being received."""
@@ -131,7 +134,10 @@ class HttpProtocol(asyncio.Protocol):
     # httptools
 
     def on_message_begin(self) -> None:
-        """The next request starts."""
+        """The next request starts. Before the last one is answered nobody of ours sends another."""
+        if self._exchange is not None:
+            self.abort()
+            self._is_refused = True
         self._start()
         self._is_idle = False
 
@@ -163,14 +169,34 @@ class HttpProtocol(asyncio.Protocol):
             return
         method = self._parser.get_method().decode("latin-1")
         request = HttpRequest(method, self._target.decode("latin-1"), self._headers, b"".join(self._body))
-        try:
-            response = self._server.handler(request)
-        except Exception:
-            response = self._server.on_failure(request)
-        keeps = self._parser.should_keep_alive() and not self._server.is_closing
-        self._write(response, keeps_alive=keeps, has_body=method != "HEAD")
         self._start()
+        self._answer(request)
+
+    def _answer(self, request: HttpRequest) -> None:
+        keeps = self._parser.should_keep_alive() and not self._server.is_closing
+        exchange = Exchange(cast(asyncio.Transport, self._transport), keeps_alive=keeps, on_end=self._answered)
+        self._exchange = exchange
+        try:
+            answer = self._server.handler(request)
+            if not isinstance(answer, HttpResponse):
+                self._wait_for(None, self._close)
+                answer(exchange)
+        except Exception:
+            answer = self._server.on_failure(request)
+        if not isinstance(answer, HttpResponse):
+            return
+        if exchange.is_begun:  # it failed on its way, and its reader has to see that
+            exchange.cut()
+        else:
+            exchange.answer(answer, has_body=request.method != "HEAD")
+
+    def _answered(self, goes_on: bool) -> None:
+        self._exchange = None
         self._is_idle = True
+        if self._server.is_closing or not goes_on:
+            self._close()
+        else:
+            self._wait_for(self._server.idle_seconds, self._close)
 
     def _start(self) -> None:
         self._target = b""
@@ -184,6 +210,12 @@ class HttpProtocol(asyncio.Protocol):
         if self._patience is not None:
             self._patience.cancel()
         self._patience = None if seconds is None else asyncio.get_running_loop().call_later(seconds, then)
+
+    def _wait_for_more(self, was_idle: bool) -> None:
+        if self._is_idle:
+            self._wait_for(self._server.idle_seconds, self._close)
+        elif was_idle and self._exchange is None:
+            self._wait_for(RECEIVE_SECONDS, self._refuse_late)
 
     def _refuse_late(self) -> None:
         self._refuse(HTTPStatus.REQUEST_TIMEOUT)
@@ -200,34 +232,9 @@ class HttpProtocol(asyncio.Protocol):
         if self._transport is None or self._transport.is_closing() or self._linger is not None:
             return
         self._linger = asyncio.get_running_loop().call_later(LINGER_SECONDS, self.abort)
-        self._transport.write(_head(HttpResponse(status), keeps_alive=False))
+        self._transport.write(head_of(status, (), 0, keeps_alive=False))
         self._transport.write_eof()
-
-    def _write(self, response: HttpResponse, *, keeps_alive: bool, has_body: bool = True) -> None:
-        if self._transport is None or self._transport.is_closing():
-            return
-        self._transport.write(_head(response, keeps_alive=keeps_alive) + (response.body if has_body else b""))
-        if not keeps_alive:
-            self._close()
 
     def _close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-
-
-def _head(response: HttpResponse, *, keeps_alive: bool) -> bytes:
-    lines = [f"HTTP/1.1 {response.status} {_phrase(response.status)}"]
-    lines += [f"{name}: {value}" for name, value in response.headers]
-    lines.append(f"content-length: {len(response.body)}")
-    if not keeps_alive:
-        lines.append("connection: close")
-    if any("\r" in line or "\n" in line for line in lines):
-        raise ValueError("a header of an answer holds a line break")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
-
-
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"

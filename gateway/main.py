@@ -21,7 +21,8 @@ from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
 from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
-from gateway.http_protocol import HttpResponse, HttpServer
+from gateway.exchange import HttpResponse
+from gateway.http_protocol import HttpServer
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings, read_settings
 from gateway.store import SnapshotStore

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import structlog
 
 from gateway.decision import Allowed, Answered, Decision, DecisionCore, Request
+from gateway.exchange import HttpResponse
 from gateway.ext_authz import (
     AUTHORIZE_PREFIX,
     MAX_BODY_BYTES,
@@ -14,7 +15,7 @@ from gateway.ext_authz import (
     REMOVE_HEADER,
     UNAVAILABLE_ON_THE_WIRE,
 )
-from gateway.http_protocol import HttpRequest, HttpResponse, HttpServer
+from gateway.http_protocol import HttpRequest, HttpServer
 from gateway.paths import MODELS_PATH
 from gateway.refusals import Reason, Refused, refuse
 from gateway.telemetry import Telemetry

@@ -6,7 +6,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from gateway.decision import Answered, Decision
-from gateway.http_protocol import HttpRequest, HttpResponse
+from gateway.exchange import HttpResponse
+from gateway.http_protocol import HttpRequest
 from gateway.index import SnapshotIndex
 from gateway.refusals import Refused
 

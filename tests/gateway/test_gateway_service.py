@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from gateway import http_protocol
 from gateway.decision import DecisionCore
+from gateway.exchange import HttpResponse
 from gateway.ext_authz import UNAVAILABLE_ON_THE_WIRE
-from gateway.http_protocol import HttpRequest, HttpResponse, HttpServer
+from gateway.http_protocol import HttpRequest, HttpServer
 from gateway.index import index_of
 from gateway.refusals import Reason, refuse
 from gateway.server import DecisionService

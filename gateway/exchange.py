@@ -1,0 +1,116 @@
+"""The answer to one request, written at once or piece by piece."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """One whole answer."""
+
+    status: int
+    headers: Headers = ()
+    body: bytes = b""
+
+
+class Exchange:
+    """Where the answer goes. Whoever answers is told when the client leaves, and when it reads too slowly."""
+
+    __slots__ = ("_is_begun", "_is_over", "_keeps_alive", "_on_end", "_transport", "on_flow", "on_gone")
+
+    def __init__(self, transport: asyncio.Transport, *, keeps_alive: bool, on_end: Callable[[bool], None]) -> None:
+        self._transport = transport
+        self._keeps_alive = keeps_alive
+        self._on_end = on_end
+        """Told once the answer is whole, with whether the connection goes on."""
+        self._is_begun = False
+        self._is_over = False
+        self.on_gone: Callable[[], None] = _nobody
+        self.on_flow: Callable[[bool], None] = _nobody_flows
+        """Told ``False`` when no more should be written for now, and ``True`` when it may go on."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the status is on its way, so that it can't be another one."""
+        return self._is_begun
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing more can be written."""
+        return self._is_over
+
+    def answer(self, response: HttpResponse, *, has_body: bool = True) -> None:
+        """The whole answer."""
+        if self._is_over:
+            return
+        self._is_begun = True
+        head = head_of(response.status, response.headers, len(response.body), keeps_alive=self._keeps_alive)
+        self._transport.write(head + (response.body if has_body else b""))
+        self._finish(goes_on=self._keeps_alive)
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """The status and the headers of an answer in pieces."""
+        self._is_begun = True
+        if not self._is_over:
+            self._transport.write(head_of(status, headers, None, keeps_alive=self._keeps_alive))
+
+    def write(self, data: bytes) -> None:
+        """One piece."""
+        if data and not self._is_over:
+            self._transport.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def end(self) -> None:
+        """The answer in pieces is whole."""
+        if not self._is_over:
+            self._transport.write(b"0\r\n\r\n")
+            self._finish(goes_on=self._keeps_alive)
+
+    def cut(self) -> None:
+        """The answer stops short, which its reader must be able to see: the connection ends without a last piece."""
+        if not self._is_over:
+            self._finish(goes_on=False)
+
+    def gone(self) -> None:
+        """The client left."""
+        if not self._is_over:
+            self._is_over = True
+            self.on_gone()
+
+    def _finish(self, *, goes_on: bool) -> None:
+        self._is_over = True
+        self._on_end(goes_on)
+
+
+def head_of(status: int, headers: Headers, length: int | None, *, keeps_alive: bool) -> bytes:
+    """The head of an answer; without a length it comes in pieces.
+
+    Raises:
+        ValueError: a header holds a line break.
+    """
+    lines = [f"HTTP/1.1 {status} {_phrase(status)}"]
+    lines += [f"{name}: {value}" for name, value in headers]
+    lines.append("transfer-encoding: chunked" if length is None else f"content-length: {length}")
+    if not keeps_alive:
+        lines.append("connection: close")
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header of an answer holds a line break")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"
+
+
+def _nobody() -> None:
+    """Nobody is told."""
+
+
+def _nobody_flows(_: bool) -> None:
+    """Nobody is told."""
