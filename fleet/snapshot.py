@@ -4,8 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
+from fleet.budget import Limits, ModelLimits, ModelPrice, TokenWeights
 from fleet.canonical import digest
 from fleet.spec import Name
+from fleet.token_issuer import TokenIssuer
 from fleet.value import Value
 
 
@@ -17,14 +19,25 @@ class GatewayKey(Value):
     """Hex sha256 of the key."""
     tenant: Name
     expires_unix_seconds: int | None = None
+    models: tuple[str, ...] = ()
+    """Public models that it may ask for; empty = all of the tenant's."""
+    generation: Annotated[int, Field(ge=1)] = 1
+    """Rises when the key is rotated; while two of them overlap, both have this `id`."""
+
+    def admits(self, model: str) -> bool:
+        """Whether the key may ask for a model of its tenant."""
+        return not self.models or model in self.models
 
 
-class GatewayTenant(Value):
-    """A tenant and its limits; ``None`` = no limit."""
+class GatewayTenant(Limits):
+    """A tenant and its limits."""
 
     name: Name
-    tokens_per_minute: Annotated[int, Field(ge=0)] | None = None
-    requests_per_minute: Annotated[int, Field(ge=0)] | None = None
+    weights: TokenWeights = TokenWeights()
+    default_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    """The longest output of a request that states none; ``None`` = what the model can write."""
+    models: tuple[ModelLimits, ...] = ()
+    """Narrower limits of single models; of two for one model the first counts."""
 
 
 class GatewayEndpoint(Value):
@@ -61,6 +74,8 @@ class GatewaySnapshot(Value):
     tenants: tuple[GatewayTenant, ...] = ()
     keys: tuple[GatewayKey, ...] = ()
     routes: tuple[GatewayRoute, ...] = ()
+    prices: tuple[ModelPrice, ...] = ()
+    issuers: tuple[TokenIssuer, ...] = ()
 
     @property
     def etag(self) -> str:

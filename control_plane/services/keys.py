@@ -7,9 +7,9 @@ from control_plane.errors import Conflict, Invalid, NotFound
 from control_plane.ports import Clock, Store, UnitOfWork
 from control_plane.records import Actor, Document, Kind, StoredKey
 from control_plane.services.audit import entry
-from control_plane.services.credentials import KEY_MARK, RANDOM_BYTES, mint
 from control_plane.services.moments import iso
 from control_plane.services.preconditions import Precondition, check
+from fleet.api_keys import KEY_MARK, RANDOM_BYTES, mint
 from fleet.manifest import Problem
 
 GENERATION = 1

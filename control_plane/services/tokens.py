@@ -6,8 +6,8 @@ from control_plane.errors import Unauthenticated
 from control_plane.ports import Clock, Store
 from control_plane.records import Actor, Kind, Scope, StoredToken
 from control_plane.services.audit import entry
-from control_plane.services.credentials import RANDOM_BYTES, TOKEN_MARK, is_same, is_well_formed, mint, prefix_of
 from control_plane.services.moments import iso
+from fleet.api_keys import RANDOM_BYTES, TOKEN_MARK, is_same, is_well_formed, mint, prefix_of
 
 _CONSOLE = Actor(name="console", scope=Scope.SECURITY_ADMIN)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.records import Scope
-from control_plane.services.credentials import KEY_MARK, TOKEN_MARK, is_same, is_well_formed, mint
+from fleet.api_keys import KEY_MARK, TOKEN_MARK, is_same, is_well_formed, mint
 
 OPEN = {"/livez", "/readyz", "/openapi.json"}
 RANDOM = st.binary(min_size=20, max_size=20)

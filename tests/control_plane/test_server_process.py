@@ -21,8 +21,8 @@ from control_plane.adapters import process_table
 from control_plane.adapters.process_records import ProcessRecords
 from control_plane.main import token_service
 from control_plane.records import Scope
-from control_plane.services.credentials import TOKEN_MARK, is_well_formed
 from control_plane.settings import read_settings
+from fleet.api_keys import TOKEN_MARK, is_well_formed
 
 FAKE = Path(__file__).with_name("fake_engine.py")
 DEADLINE_SECONDS = 60.0
