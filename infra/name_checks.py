@@ -10,7 +10,7 @@ from botocore.regions import EndpointResolver  # type: ignore[import-untyped]
 from fleet.nearest import did_you_mean
 from infra.cluster_names import admin_word
 from infra.node_group_names import LONGEST_ENVIRONMENT, registered_names
-from infra.problem import Problem
+from infra.problem import Problem, of_repeated
 from infra.providers import own_tags
 from infra.stack_config import StackConfig
 
@@ -28,8 +28,7 @@ def stack_name_problems(config: StackConfig) -> Iterator[Problem]:
         message = f"{len(config.environment)} characters are too long for the names of roles"
         yield Problem("environment", config.environment, message, f"take {LONGEST_ENVIRONMENT} at most")
     yield from _region(config.region)
-    for name in sorted({name for name in config.repositories if config.repositories.count(name) > 1}):
-        yield Problem("repositories", name, f"{name} stands there more than once", "name each repository once")
+    yield from of_repeated("repositories", config.repositories, "name each repository once")
     for key, value in config.tags.items():
         yield from _tag(key, value, config)
     yield from _pools(config)
@@ -39,8 +38,8 @@ def stack_name_problems(config: StackConfig) -> Iterator[Problem]:
 def _owner(config: StackConfig) -> Iterator[Problem]:
     if not config.owner.strip():
         yield Problem("owner", "", "owner is empty", "write who answers for it, such as owner: platform")
-    elif len(config.owner) > LONGEST_TAG or not _TAG_FORM.fullmatch(config.owner):
-        yield Problem("owner", config.owner, "no tag can hold it", _tag_remedy(LONGEST_TAG))
+    else:
+        yield from _tag_value("owner", config.owner)
 
 
 def _tag(key: str, value: str, config: StackConfig) -> Iterator[Problem]:
@@ -49,8 +48,13 @@ def _tag(key: str, value: str, config: StackConfig) -> Iterator[Problem]:
         yield Problem(f"tags.{key}", value, f"the tag {key} is taken", remedy)
     elif len(key) > LONGEST_TAG_KEY or not key.strip() or not _TAG_FORM.fullmatch(key):
         yield Problem(f"tags.{key}", value, "no tag can be called that", _tag_remedy(LONGEST_TAG_KEY))
-    elif len(value) > LONGEST_TAG or not _TAG_FORM.fullmatch(value):
-        yield Problem(f"tags.{key}", value, "no tag can hold it", _tag_remedy(LONGEST_TAG))
+    else:
+        yield from _tag_value(f"tags.{key}", value)
+
+
+def _tag_value(key: str, value: str) -> Iterator[Problem]:
+    if len(value) > LONGEST_TAG or not _TAG_FORM.fullmatch(value):
+        yield Problem(key, value, "no tag can hold it", _tag_remedy(LONGEST_TAG))
 
 
 def _tag_remedy(longest: int) -> str:

@@ -15,34 +15,33 @@ DIGITS_BEHIND = len("-1234567")
 
 
 def node_group_names(pool: PoolConfig, environment: str, zones: Sequence[str]) -> tuple[str, ...]:
-    """As the program registers them, without what Pulumi puts behind; raises `ValueError` as `zone_groups` does."""
-    groups = zone_groups(pool, zones)
-    return tuple(f"enginehouse-{environment}-{pool.name}{group.suffix}-nodes" for group in groups)
+    """As the program registers them, without what Pulumi puts behind; none for a pool that can't be divided."""
+    return tuple(f"enginehouse-{environment}-{pool.name}{suffix}-nodes" for suffix in _suffixes(pool, zones))
 
 
 def registered_names(pool: PoolConfig, zones: Sequence[str]) -> tuple[str, ...]:
-    """The pool's own name and those of its groups; other problems of the pool come first."""
-    try:
-        groups = zone_groups(pool, zones)
-    except ValueError:
-        return (pool.name,)
-    return tuple(dict.fromkeys((pool.name, *(pool.name + group.suffix for group in groups))))
+    """The pool's own name and those of its groups."""
+    return tuple(dict.fromkeys((pool.name, *(pool.name + suffix for suffix in _suffixes(pool, zones)))))
 
 
 def name_problems(pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
-    """A name that EKS would refuse; other problems of the pool or of the environment come first."""
+    """A name that EKS would refuse; one of the environment that is too long is told of first."""
     if len(config.environment) > LONGEST_ENVIRONMENT:
         return
-    try:
-        names = node_group_names(pool, config.environment, config.network.zones)
-    except ValueError:
-        return
-    over = max(map(len, names)) + DIGITS_BEHIND - LONGEST
+    longest = max(node_group_names(pool, config.environment, config.network.zones), key=len, default="")
+    over = len(longest) + DIGITS_BEHIND - LONGEST
     if over > 0:
-        longest = max(names, key=len)
         message = f"its node group would be {longest}-…, and EKS takes {LONGEST} letters"
         remedy = _remedy(pool.name, len(pool.name) - over)
         yield Problem(f"pools.{pool.name}.name", pool.name, message, remedy)
+
+
+def _suffixes(pool: PoolConfig, zones: Sequence[str]) -> tuple[str, ...]:
+    """What the pool's groups have behind its name; none where other problems of the pool come first."""
+    try:
+        return tuple(group.suffix for group in zone_groups(pool, zones))
+    except ValueError:
+        return ()
 
 
 def _remedy(name: str, letters: int) -> str:

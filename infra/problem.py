@@ -1,5 +1,6 @@
 """What is wrong with a stack's configuration, found before anything is registered."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -41,6 +42,13 @@ class StackRefused(Exception):
         mistakes = sum(not problem.unfilled for problem in self.problems)
         counted = ((unfilled, "value to fill in", "values to fill in"), (mistakes, "mistake", "mistakes"))
         return " and ".join(f"{count} {one if count == 1 else many}" for count, one, many in counted if count)
+
+
+def of_repeated(key: str, names: Iterable[str], remedy: str) -> Iterator[Problem]:
+    """What stands in a list more than once."""
+    for name, count in sorted(Counter(names).items()):
+        if count > 1:
+            yield Problem(key, name, f"{name} stands there more than once", remedy)
 
 
 def of_findings(key: str, value: object, findings: Iterable[Finding]) -> Iterator[Problem]:

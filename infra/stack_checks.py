@@ -5,7 +5,6 @@ folder. Rules about the cloud are `fleet.cloud`'s and are asked there.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import date
 
@@ -28,7 +27,7 @@ from infra.finding_words import LUSTRE_KEYS
 from infra.lustre_wish import wish_findings
 from infra.name_checks import stack_name_problems
 from infra.pool_checks import places, pool_problems
-from infra.problem import Problem, of_findings
+from infra.problem import Problem, of_findings, of_repeated
 from infra.pull_through import SECRET_PREFIX
 from infra.stack_config import LustreWeights, PoolConfig, StackConfig
 from infra.system_nodes import is_arm
@@ -73,10 +72,7 @@ def _zones(config: StackConfig) -> Iterator[Problem]:
         if zone[-1] not in ZONE_LETTERS and zone not in foreign:
             remedy = f"take one that ends in a letter from {ZONE_LETTERS[0]} to {ZONE_LETTERS[-1]}"
             yield Problem("network.zones", zone, f"{zone} has no place in the network", remedy)
-    for zone in _twice(zones):
-        yield Problem(
-            "network.zones", zone, f"{zone} stands there more than once", "name two zones at least, each once"
-        )
+    yield from of_repeated("network.zones", zones, "name two zones at least, each once")
 
 
 def _network(config: StackConfig) -> Iterator[Problem]:
@@ -131,8 +127,7 @@ def _cluster(config: StackConfig) -> Iterator[Problem]:
         )
     endpoint = Endpoint(is_public=cluster.endpoint == "public", is_private=True, public_cidrs=cidrs)
     yield from of_findings("cluster.public_cidrs", ", ".join(cidrs), endpoint_findings(endpoint))
-    for admin in _twice(cluster.admins):
-        yield Problem("cluster.admins", admin, f"{admin} stands there more than once", "name each role once")
+    yield from of_repeated("cluster.admins", cluster.admins, "name each role once")
     for index, admin in enumerate(cluster.admins):
         if ":role/" not in admin:
             remedy = "name a role that people and the runner take on, such as arn:aws:iam::<account>:role/platform"
@@ -237,7 +232,3 @@ def _differences(built: NodePool, written: NodePool, file: str) -> Iterator[Prob
 
 def _shown(value: object) -> str:
     return "nothing" if value is None else str(value)
-
-
-def _twice(names: Sequence[str]) -> list[str]:
-    return sorted(name for name, count in Counter(names).items() if count > 1)
