@@ -2,7 +2,6 @@
 
 import json
 import re
-from copy import deepcopy
 from datetime import date
 from functools import cache
 
@@ -23,6 +22,7 @@ from infra.stack_checks import problems
 from infra.stack_config import StackConfig
 from infra.stack_examples import EXAMPLES, STACK
 from tests.infra.built import built
+from tests.infra.changed_places import with_value_at
 from tests.infra.stacks import DEV, PROD, STAGING, VARIANTS, ZONES, pool, stack
 
 TODAY = date(2030, 1, 1)
@@ -57,15 +57,6 @@ def places_of(value, above=()):
 PLACES = [(name, path) for name in ("dev", "prod", "staging") for path in places_of(content_of(VARIANTS[name]))]
 
 
-def put(content, path, value):
-    changed = deepcopy(content)
-    place = changed
-    for part in path[:-1]:
-        place = place[part]
-    place[path[-1]] = value
-    return changed
-
-
 def told(content):
     """Every problem of a configuration, as the program would tell them."""
     try:
@@ -83,7 +74,7 @@ def dashed(**fields):
 def changed(config, fields):
     content = json.loads(config.model_dump_json(exclude_none=True))
     for path, value in dashed(**fields):
-        content = put(content, path, value)
+        content = with_value_at(content, path, value)
     return content
 
 
@@ -91,7 +82,7 @@ def changed(config, fields):
 @given(at=st.sampled_from(PLACES), value=ANYTHING)
 def test_any_value_of_any_key_is_taken_or_told_once_by_its_key(at, value):
     variant, path = at
-    found = told(put(content_of(VARIANTS[variant]), path, value))
+    found = told(with_value_at(content_of(VARIANTS[variant]), path, value))
     keys = [item.key for item in found]
     assert len(keys) == len(set(keys)), [item.sentence for item in found]
     for item in found:
@@ -104,7 +95,7 @@ def test_any_value_of_any_key_is_taken_or_told_once_by_its_key(at, value):
 @given(at=st.sampled_from(PLACES), value=ANYTHING)
 def test_a_value_that_can_not_be_read_stands_in_the_only_message(at, value):
     variant, path = at
-    content = put(content_of(VARIANTS[variant]), path, value)
+    content = with_value_at(content_of(VARIANTS[variant]), path, value)
     try:
         parse(json.dumps(content))
     except StackRefused as refused:
@@ -229,7 +220,7 @@ def test_what_a_message_proposes_is_accepted(name):
     assert found, problem.remedy
     for text in found.groups():
         ((path, _),) = dashed(**{target: None})
-        assert not [item.sentence for item in told(put(wrong, path, kind(text))) if item.key == problem.key]
+        assert not [item.sentence for item in told(with_value_at(wrong, path, kind(text))) if item.key == problem.key]
 
 
 WRONG = {

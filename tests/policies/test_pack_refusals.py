@@ -1,7 +1,6 @@
 """Stacks that the pack can't work with: one sentence and no traceback; a malformed stack is the program's to refuse."""
 
 import json
-from copy import deepcopy
 from datetime import date
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 from policies.knowledge import NoEnvironment, StackFacts, ground_of, stack_facts
 from sources import policy_file
 from sources.errors import SourceError
+from tests.infra.changed_places import with_value_at
 from tests.infra.stacks import VARIANTS
 from tests.policies.pack_server import PACK, PackFailed, pack_server
 
@@ -32,18 +32,9 @@ def told(stack: object, name: str = "organization/enginehouse/prod", **more: obj
     return {"PULUMI_STACK": name, "PULUMI_CONFIG": json.dumps(config)}
 
 
-def put(stack: object, path: tuple[object, ...], value: object) -> object:
-    changed = deepcopy(stack)
-    place = changed
-    for part in path[:-1]:
-        place = place[part]
-    place[path[-1]] = value
-    return changed
-
-
 @given(variant=st.sampled_from(sorted(VARIANTS)), path=st.sampled_from(PLACES), value=ANYTHING)
 def test_whatever_stands_at_a_place_the_pack_reads_the_stack_without_a_fault(variant, path, value):
-    stack = put(VARIANTS[variant].model_dump(mode="json", exclude_none=True), path, value)
+    stack = with_value_at(VARIANTS[variant].model_dump(mode="json", exclude_none=True), path, value)
     found = stack_facts(told(stack))
     assert isinstance(found, StackFacts)
     assert all(

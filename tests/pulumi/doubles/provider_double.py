@@ -3,6 +3,7 @@
 import hashlib
 import json
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import wraps
 from importlib.metadata import version
@@ -55,7 +56,7 @@ def hex_of(*parts: object, length: int) -> str:
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:length]
 
 
-class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
+class ProviderDouble(ABC, provider_pb2_grpc.ResourceProviderServicer):
     """A provider; what differs between clouds is in the methods of the second half."""
 
     package: str
@@ -193,41 +194,41 @@ class ProviderDouble(provider_pb2_grpc.ResourceProviderServicer):
 
     # What each cloud says for itself.
 
+    @abstractmethod
     def identity_settings(self) -> set[str]:
         """Settings of the provider that make it another place."""
-        raise NotImplementedError
 
+    @abstractmethod
     def type_of(self, token: str) -> ResourceType:
         """What a resource of the type may have."""
-        raise NotImplementedError
 
+    @abstractmethod
     def with_names(self, token: str, name: str, news: Properties, olds: Properties, seed: bytes) -> Properties:
         """The inputs with the names that the provider makes up."""
-        raise NotImplementedError
 
+    @abstractmethod
     def further_failures(self, token: str, inputs: Properties) -> Iterator[Failure]:
         """What the types don't say."""
-        raise NotImplementedError
 
     def further_changes(self, token: str, outputs: Properties, inputs: Properties) -> Iterator[str]:
         """Properties that change although no input did."""
         yield from ()
 
+    @abstractmethod
     def computed(self, token: str, name: str, inputs: Properties, number: int | None) -> Properties:
         """The properties that the cloud fills in at creation; without a number it is a preview: they are unknown."""
-        raise NotImplementedError
 
+    @abstractmethod
     def touched(self, token: str, inputs: Properties, outputs: Properties, number: int | None) -> Properties:
         """The properties after an update; without a number it is a preview."""
-        raise NotImplementedError
 
+    @abstractmethod
     def id_of(self, token: str, urn: str, inputs: Properties, number: int) -> str:
         """The id of a new resource."""
-        raise NotImplementedError
 
+    @abstractmethod
     def unique_name(self, token: str, inputs: Properties) -> str:
         """What nobody else of the type may have; empty = nothing."""
-        raise NotImplementedError
 
     def deletes_first(self, token: str, inputs: Properties) -> bool:
         """Whether the provider itself deletes the old one before it makes the new one."""
