@@ -1,38 +1,16 @@
-"""How a rule of the cloud becomes a policy: what a resource looks like to a rule, and what a finding becomes.
+"""How a rule of the cloud becomes a policy: what a resource looks like to a rule, and which resources it looks at."""
 
-An unknown value is the framework's `UnknownValueError`. It goes on as `NotJudgedYet`, so that the person at the preview
-reads that the rule has not spoken; everything that could be judged is reported before.
-"""
-
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from pulumi_policy import (
-    PolicyResource,
-    ReportViolation,
-    ResourceValidationArgs,
-    ResourceValidationPolicy,
-    StackValidationArgs,
-)
-from pulumi_policy.proxy import UnknownValueError
+from pulumi_policy import ResourceValidationPolicy
 
 from fleet.cloud.finding import CloudRule, Finding
 from policies.knowledge import Ground
 from policies.words import is_list, names_of, words_in
 
 Props: TypeAlias = Mapping[str, Any]
-
-
-class NotJudgedYet(UnknownValueError):
-    """A rule met values that are known only after the update; the engine shows the message, and nothing passes."""
-
-    def __init__(self, where: Sequence[tuple[str, UnknownValueError]]) -> None:
-        _, first = where[0]
-        super().__init__(first.unknown_type_sentinel, first.props)
-        places = dict.fromkeys(f".{'.'.join(unknown.props)} of {name}" for name, unknown in where)
-        shown = ", ".join(list(places)[:3]) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
-        self.message = f"not judged yet: {shown} can't be known before the update, which judges it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +85,10 @@ class Stack:
         """The resources of some types."""
         return tuple(item for type_ in types for item in self.by_type.get(type_, ()))
 
+    def among(self, types: Container[str]) -> tuple[Seen, ...]:
+        """The resources of some types that may be said otherwise than one by one."""
+        return tuple(item for type_, items in self.by_type.items() if type_ in types for item in items)
+
     def sources(self, seen: Seen, prop: str) -> tuple[Seen, ...]:
         """The resources on which a property depends."""
         urns = self.dependencies.get(seen.urn, {}).get(prop, ())
@@ -161,11 +143,21 @@ StackJudge: TypeAlias = Callable[[Stack, Ground], Iterable[tuple[Seen | None, Fi
 
 
 @dataclass(frozen=True, slots=True)
+class TypesUnder:
+    """Every type that begins with a prefix, those that nobody has heard of too, in place of a tuple of types."""
+
+    prefix: str
+
+    def __contains__(self, type_: object) -> bool:
+        return isinstance(type_, str) and type_.startswith(self.prefix)
+
+
+@dataclass(frozen=True, slots=True)
 class Check:
     """One look at each resource of some types, which decides some rules."""
 
     rules: tuple[CloudRule, ...]
-    types: tuple[str, ...]
+    types: Container[str]
     judge: Judge
     relates: bool = False
     """It asks for related resources, so it can only run on the whole stack."""
@@ -189,102 +181,3 @@ class PolicyOfTypes(ResourceValidationPolicy):
     def looks_at(self, type_: str) -> bool:
         """Whether one of its checks has something to say about resources of a type."""
         return any(type_ in check.types for check in self._checks)
-
-
-def judge_resource(
-    rule: CloudRule, checks: Sequence[Check], ground: Ground, args: ResourceValidationArgs, report: ReportViolation
-) -> None:
-    """Report what one rule finds on one resource."""
-    own = [check for check in checks if args.resource_type in check.types]
-    if not own:
-        return
-    provider = args.provider.props if args.provider is not None else {}
-    seen = Seen(args.resource_type, args.name, args.urn, args.props, ground, Stack(), provider)
-    unknown: list[tuple[str, UnknownValueError]] = []
-    for check in own:
-        _report(rule, seen, check, report, unknown)
-    if unknown:
-        raise NotJudgedYet(unknown)
-
-
-def judge_stack(
-    rule: CloudRule,
-    checks: Sequence[Check | StackCheck],
-    ground: Ground,
-    args: StackValidationArgs,
-    report: ReportViolation,
-) -> None:
-    """Report what one rule finds in a whole stack."""
-    stack = _LAST.of(args.resources, ground)
-    unknown: list[tuple[str, UnknownValueError]] = []
-    for check in checks:
-        if isinstance(check, Check):
-            for seen in stack.of(*check.types):
-                _report(rule, seen, check, report, unknown)
-            continue
-        try:
-            for place, finding in check.judge(stack, ground):
-                if finding.rule is rule:
-                    report(_message(place, finding), place.urn if place else None)
-        except UnknownValueError as error:
-            unknown.append(("the stack", error))
-    if unknown:
-        raise NotJudgedYet(unknown)
-
-
-class _LastStack:
-    """The stack of the last request: all its policies are asked about the same resources."""
-
-    def __init__(self) -> None:
-        self._last: tuple[Sequence[PolicyResource], Ground, Stack] | None = None
-
-    def of(self, resources: Sequence[PolicyResource], ground: Ground) -> Stack:
-        """The stack, made anew only for other resources."""
-        last = self._last
-        if last is not None and last[0] is resources and last[1] is ground:
-            return last[2]
-        stack = stack_of(resources, ground)
-        self._last = (resources, ground, stack)
-        return stack
-
-
-_LAST = _LastStack()
-
-
-def stack_of(resources: Iterable[PolicyResource], ground: Ground) -> Stack:
-    """The stack as the rules see it."""
-    stack = Stack()
-    for item in resources:
-        provider = item.provider.props if item.provider is not None else {}
-        seen = Seen(
-            type=item.resource_type,
-            name=item.name,
-            urn=item.urn,
-            props=item.props,
-            ground=ground,
-            stack=stack,
-            provider=provider,
-            parent=item.parent.urn if item.parent is not None else "",
-            ignored=tuple(item.opts.ignore_changes),
-        )
-        stack.by_type.setdefault(seen.type, []).append(seen)
-        stack.by_urn[seen.urn] = seen
-        stack.dependencies[item.urn] = {
-            prop: tuple(other.urn for other in others) for prop, others in item.property_dependencies.items()
-        }
-    return stack
-
-
-def _report(
-    rule: CloudRule, seen: Seen, check: Check, report: ReportViolation, unknown: list[tuple[str, UnknownValueError]]
-) -> None:
-    try:
-        for finding in check.judge(seen):
-            if finding.rule is rule:
-                report(_message(seen, finding), seen.urn)
-    except UnknownValueError as error:
-        unknown.append((seen.name, error))
-
-
-def _message(seen: Seen | None, finding: Finding) -> str:
-    return f"{seen.name}: {finding.sentence}" if seen else finding.sentence

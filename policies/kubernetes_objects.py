@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pulumi_policy.proxy import UnknownValueError
 
-from policies.adapter import Props, Seen, Stack
+from policies.adapter import Props, Seen, Stack, TypesUnder
 from policies.reading import plain
 from workloads import KubernetesObject
 from workloads.pod_places import MARKS, MAX_DEPTH
@@ -38,21 +38,13 @@ _PLACES = frozenset({"spec", "template", "items"})
 """Keys behind which pods may stand while their value is unknown."""
 
 
-class KubernetesTypes(tuple[str, ...]):
-    """Every type of Kubernetes' provider, those of custom resources too, in place of a list of types."""
-
-    __slots__ = ()
-
-    def __contains__(self, item: object) -> bool:
-        return isinstance(item, str) and item.startswith(PREFIX)
-
-
-EVERY_TYPE = KubernetesTypes()
+EVERY_TYPE = TypesUnder(PREFIX)
+"""Those of custom resources too."""
 
 
 def all_objects(stack: Stack) -> Iterator[Seen]:
     """The Kubernetes objects of a stack."""
-    return (seen for seen in stack.by_urn.values() if seen.type in EVERY_TYPE and group_of(seen) not in _NO_OBJECTS)
+    return (seen for seen in stack.among(EVERY_TYPE) if group_of(seen) not in _NO_OBJECTS)
 
 
 def object_of(seen: Seen) -> KubernetesObject:

@@ -8,7 +8,7 @@ from pulumi_policy import ResourceValidationArgs
 from fleet.cloud import limits
 from fleet.cloud.finding import Finding
 from fleet.prices import bundled
-from policies.adapter import Check, Props, Seen, Stack, StackCheck
+from policies.adapter import Check, Props, Seen, Stack, StackCheck, TypesUnder
 from policies.data import BUCKETS
 from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group, groups_in
 from policies.instances import INSTANCE, MACHINES, SPOT
@@ -77,15 +77,6 @@ def _resource_region(seen: Seen) -> Iterator[Finding]:
     region = text(seen.props, "region") or text(seen.provider, "region")
     if region is not None:
         yield from limits.region_findings(region, seen.ground.platform.regions)
-
-
-class _EveryKind(tuple[str, ...]):
-    """All types of a provider: each resource of AWS may have a region of its own."""
-
-    __slots__ = ()
-
-    def __contains__(self, type_: object) -> bool:
-        return str(type_).startswith(self[0])
 
 
 def _own_region(seen: Seen) -> Iterator[Finding]:
@@ -173,7 +164,7 @@ async def with_tags(args: ResourceValidationArgs, *, ground: Ground) -> Mapping[
 
 CHECKS = (
     Check((limits.REGION,), PROVIDERS, _provider_region),
-    Check((limits.REGION,), _EveryKind(("aws:",)), _own_region),
+    Check((limits.REGION,), TypesUnder("aws:"), _own_region),  # each may have a region of its own
     Check((limits.REGION,), TAGGED, _resource_region),
     Check((limits.INSTANCE_TYPE,), (NODE_GROUP,), _group_types),
     Check((limits.INSTANCE_TYPE,), TYPED, _template_type),

@@ -37,7 +37,8 @@ from policies import (
     scaling,
     sharing,
 )
-from policies.adapter import Check, PolicyOfTypes, StackCheck, judge_resource, judge_stack
+from policies.adapter import Check, PolicyOfTypes, StackCheck
+from policies.judging import judge_resource, judge_stack
 from policies.knowledge import Ground
 
 NAME = "enginehouse"
