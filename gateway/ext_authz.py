@@ -9,6 +9,8 @@ TENANT_HEADER = "x-gateway-tenant"
 MODEL_HEADER = "x-gateway-model"
 DEPLOYMENT_HEADER = "x-gateway-deployment"
 IDENTITY_HEADER = "x-gateway-identity"
+TICKET_HEADER = "x-gateway-ticket"
+"""Names an admitted request to the relay of the worker that admitted it; it counts once."""
 
 REMOVE_HEADER = "x-envoy-auth-headers-to-remove"
 """Envoy takes the headers named here off the request before it goes on."""

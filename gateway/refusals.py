@@ -24,6 +24,9 @@ class Reason(StrEnum):
     TOO_MANY_REQUESTS = "rate_limit_exceeded"
     FILTER_UNAVAILABLE = "output_filter_unavailable"
     NO_ENDPOINT = "no_endpoint"
+    NOT_ADMITTED = "not_admitted"
+    ENGINE_LOST = "engine_lost"
+    ENGINE_LATE = "engine_timeout"
     INTERNAL = "internal_error"
 
 
@@ -42,6 +45,9 @@ _STATUS = {
     Reason.TOO_MANY_REQUESTS: 429,
     Reason.FILTER_UNAVAILABLE: 503,
     Reason.NO_ENDPOINT: 503,
+    Reason.NOT_ADMITTED: 403,
+    Reason.ENGINE_LOST: 502,
+    Reason.ENGINE_LATE: 504,
     Reason.INTERNAL: 503,
 }
 
@@ -51,6 +57,7 @@ class Refused:
     """A request that goes no further, and what its sender is told."""
 
     reason: Reason
+    message: str = field(repr=False)
     body: bytes = field(repr=False)
     headers: tuple[tuple[str, str], ...] = ()
     tenant: str | None = None
@@ -75,7 +82,7 @@ def refuse(
 ) -> Refused:
     """A refusal with its error body; the message must hold nothing of the request but names of fields and models."""
     body = error_body(_STATUS[reason], message, code=reason.value, param=param)
-    return Refused(reason, body, headers, tenant, model)
+    return Refused(reason, message, body, headers, tenant, model)
 
 
 def error_body(status: int, message: str, *, code: str, param: str | None = None) -> bytes:

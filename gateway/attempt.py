@@ -1,0 +1,113 @@
+"""One engine's answer to one request."""
+
+import asyncio
+from enum import Enum, auto
+
+from gateway.engine_connections import EngineConnection
+from gateway.exchange import Headers
+from gateway.outlet import Outlet
+from gateway.passage import End
+from gateway.silence import Silence
+
+BUSY = 503
+"""An engine that answers so has taken nothing on."""
+_STREAM = "text/event-stream"
+_OF_A_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "trailer", "upgrade"})
+MAX_ERROR_BYTES = 1024 * 1024
+
+
+class Tried(Enum):
+    """What came of asking an engine."""
+
+    BEGUN = auto()
+    """Its answer is on its way to the client: no other engine can be asked."""
+    LOST = auto()
+    BUSY = auto()
+
+
+class Attempt:
+    """Reads an engine's answer: a stream goes to the client at once, a whole answer when it is whole.
+
+    Nothing goes to the client before the first byte of the body, so that until then another engine can be asked.
+    """
+
+    def __init__(
+        self,
+        connection: EngineConnection,
+        outlet: Outlet,
+        silence: Silence,
+        *,
+        idle_seconds: float,
+        has_others: bool,
+    ) -> None:
+        loop = asyncio.get_running_loop()
+        self.tried: asyncio.Future[Tried] = loop.create_future()
+        self.ended: asyncio.Future[End] = loop.create_future()
+        self.status = 0
+        self._connection = connection
+        self._outlet = outlet
+        self._silence = silence
+        self._idle_seconds = idle_seconds
+        self._patience: Silence | None = None
+        self._has_others = has_others
+        self._headers: Headers = ()
+        self._is_stream = False
+        self._whole = bytearray()
+
+    def on_head(self, status: int, headers: Headers) -> None:
+        """The engine answers."""
+        self.status = status
+        self._headers = tuple((name, value) for name, value in headers if name not in _OF_A_CONNECTION)
+        types = [value for name, value in headers if name == "content-type"]
+        self._is_stream = status == 200 and any(value.lower().startswith(_STREAM) for value in types)
+        if status == BUSY and self._has_others:
+            self._connection.cut()
+            self._settle(Tried.BUSY)
+
+    def on_piece(self, data: bytes) -> None:
+        """A piece of it."""
+        self._silence.heard()
+        if self._patience is not None:
+            self._patience.heard()
+        if not self._is_stream:
+            self._whole += data
+            if len(self._whole) > MAX_ERROR_BYTES:
+                self._connection.cut()
+                self.on_lost()
+            return
+        if not self.tried.done():
+            self._settle(Tried.BEGUN)
+            self._patience = Silence(self._idle_seconds, lambda: self.give_up(End.ENGINE_LATE))
+            self._outlet.begin(self.status, self._headers)
+        self._outlet.write(data)
+
+    def on_end(self) -> None:
+        """It is whole."""
+        self._settle(Tried.BEGUN)
+        if self._is_stream:
+            self._outlet.begin(self.status, self._headers)
+            self._outlet.end()
+        else:
+            self._outlet.answer(self.status, self._headers, bytes(self._whole))
+        self._finish(End.WHOLE)
+
+    def on_lost(self) -> None:
+        """The engine broke off."""
+        self._settle(Tried.LOST)
+        self._finish(End.ENGINE_LOST)
+
+    def give_up(self, end: End) -> None:
+        """Ask no more of this engine, which sees that its client is gone."""
+        self._connection.cut()
+        self._settle(Tried.LOST)
+        self._finish(end)
+
+    def _settle(self, tried: Tried) -> None:
+        if not self.tried.done():
+            self.tried.set_result(tried)
+
+    def _finish(self, end: End) -> None:
+        if self._patience is not None:
+            self._patience.stop()
+        if not self.ended.done():
+            self.ended.set_result(end)

@@ -1,0 +1,63 @@
+"""The stream guard: passes an engine's stream on byte by byte, keeps it alive, and never lets it end in silence.
+
+It stands between Envoy and the engines, because nobody behind Envoy learns that an engine broke off. Who may ask what
+was decided before: a request comes with a ticket of that decision, or not at all.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.engine_connections import EngineConnections
+from gateway.exchange import Exchange, HttpResponse
+from gateway.ext_authz import TICKET_HEADER
+from gateway.http_protocol import HttpRequest, HttpServer, Later
+from gateway.passage import Passages
+from gateway.refusals import Reason, error_body
+from gateway.relay import Relay
+
+MAX_BODY_BYTES = 9 * 1024 * 1024
+"""A little more than Envoy lets in, for the engine's own edits."""
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSettings:
+    """What people may set."""
+
+    keep_alive_seconds: float = 15.0
+    """Silence after which a comment is sent; idle limits on the way are often 60 s."""
+
+
+class Guard:
+    """The relay of one worker."""
+
+    def __init__(self, passages: Passages, engines: EngineConnections, settings: GuardSettings) -> None:
+        self._passages = passages
+        self._engines = engines
+        self._settings = settings
+        self._running: set[asyncio.Task[None]] = set()
+
+    @property
+    def running(self) -> int:
+        """Streams on their way."""
+        return len(self._running)
+
+    def server(self, on_failure: Callable[[HttpRequest], HttpResponse]) -> HttpServer:
+        """What a listener makes connections from."""
+        return HttpServer(self.handle, max_body_bytes=MAX_BODY_BYTES, on_failure=on_failure)
+
+    def handle(self, request: HttpRequest) -> HttpResponse | Later:
+        """Relay one request."""
+        passage = self._passages.take(request.headers.get(TICKET_HEADER, ""))
+        if passage is None:
+            body = error_body(403, "This request was not admitted by the gateway.", code=Reason.NOT_ADMITTED)
+            return HttpResponse(403, (("content-type", "application/json"),), body)
+
+        def begin(exchange: Exchange) -> None:
+            relay = Relay(request, exchange, passage, self._engines, self._settings.keep_alive_seconds)
+            task = asyncio.get_running_loop().create_task(relay.run())
+            exchange.on_gone = relay.client_left
+            self._running.add(task)
+            task.add_done_callback(self._running.discard)
+
+        return begin

@@ -1,0 +1,31 @@
+"""What the guard itself says on a stream: comments that keep it alive, and an error after which nothing comes."""
+
+import json
+
+from gateway.exchange import Headers
+from gateway.refusals import Reason, error_body
+
+KEEP_ALIVE = b": keep-alive\n\n"
+STREAM_HEADERS: Headers = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
+"""Of a stream that begins before its engine answers."""
+MESSAGES_PATH = "/v1/messages"
+RESPONSES_PATH = "/v1/responses"
+_ANTHROPIC = {429: "rate_limit_error", 529: "overloaded_error"}
+
+
+def error_event(path: str, status: int, code: Reason | str, message: str) -> bytes:
+    """An error as the last event of a stream, in the form of the API that was asked.
+
+    OpenAI's clients raise on a member ``error`` of the data, Anthropic's on an event ``error``, and those of responses
+    on an event whose type is ``error``.
+    """
+    if path == MESSAGES_PATH:
+        error = {"type": _ANTHROPIC.get(status, "api_error"), "message": message}
+        return b"event: error\n" + _data({"type": "error", "error": error})
+    if path == RESPONSES_PATH:
+        return b"event: error\n" + _data({"type": "error", "code": str(code), "message": message, "param": None})
+    return b"data: " + error_body(status, message, code=str(code)) + b"\n\n"
+
+
+def _data(value: object) -> bytes:
+    return b"data: " + json.dumps(value).encode() + b"\n\n"

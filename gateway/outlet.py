@@ -1,0 +1,95 @@
+"""What a client gets of its stream: the engine's bytes, comments while there are none, an error if they break off."""
+
+import json
+
+from gateway.exchange import Exchange, Headers, HttpResponse
+from gateway.guard_words import KEEP_ALIVE, STREAM_HEADERS, error_event
+from gateway.refusals import Reason, Refused, error_body
+from gateway.stream_usage import StreamUsage
+from gateway.token_usage import TokenUsage
+
+_JSON = ("content-type", "application/json")
+
+
+class Outlet:
+    """The client's side of one request."""
+
+    def __init__(self, exchange: Exchange, path: str, *, is_usage_injected: bool) -> None:
+        self._exchange = exchange
+        self._path = path
+        self._stream = StreamUsage(is_injected=is_usage_injected)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client can still be told something."""
+        return not self._exchange.is_over
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether it has a status already, so that an error has to come as an event."""
+        return self._exchange.is_begun
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the stream said about its tokens so far."""
+        return self._stream.usage
+
+    @property
+    def events(self) -> int:
+        """Events with output that passed."""
+        return self._stream.events
+
+    def begin(self, status: int, headers: Headers) -> None:
+        """The engine's status and headers, unless a comment went before."""
+        if not self._exchange.is_begun:
+            self._exchange.begin(status, headers)
+
+    def write(self, data: bytes) -> None:
+        """Bytes of the engine's."""
+        self._exchange.write(self._stream.feed(data))
+
+    def keep_alive(self) -> None:
+        """A comment, where one can stand."""
+        if self.is_open and self._stream.is_between_events:
+            self.begin(200, STREAM_HEADERS)
+            self._exchange.write(KEEP_ALIVE)
+
+    def end(self) -> None:
+        """The stream is whole."""
+        self._exchange.write(self._stream.finish())
+        self._exchange.end()
+
+    def fail(self, status: int, code: Reason, message: str) -> None:
+        """Say what went wrong as the answer, or as the last event of a stream that has begun."""
+        self._say(status, code.value, message, (), error_body(status, message, code=code.value))
+
+    def refuse(self, refused: Refused) -> None:
+        """Say a refusal."""
+        self._say(refused.status, refused.reason.value, refused.message, refused.headers, refused.body)
+
+    def answer(self, status: int, headers: Headers, body: bytes) -> None:
+        """The engine's whole answer, which is no stream: an error of its own."""
+        if self._exchange.is_begun:
+            self._exchange.write(error_event(self._path, status, "engine_error", _reason_in(body, status)))
+            self._exchange.end()
+        else:
+            self._exchange.answer(HttpResponse(status, headers, body))
+
+    def _say(self, status: int, code: str, message: str, headers: Headers, body: bytes) -> None:
+        if not self._exchange.is_begun:
+            self._exchange.answer(HttpResponse(status, (_JSON, *headers), body))
+            return
+        unfinished = b"" if self._stream.is_between_events else b"\n\n"
+        self._exchange.write(unfinished + error_event(self._path, status, code, message))
+        self._exchange.end()
+
+
+def _reason_in(body: bytes, status: int) -> str:
+    """The message of an engine's error, as far as it can be read."""
+    try:
+        stated = json.loads(body)
+    except (ValueError, RecursionError):
+        stated = None
+    error = stated.get("error") if isinstance(stated, dict) else None
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else f"The engine answered {status}."

@@ -1,0 +1,108 @@
+"""The usage in an engine's stream: read, and taken out where it was asked for in the client's place."""
+
+import json
+
+from gateway.sse import SseEvent, SseEventTooLong, SseKind, SseReader
+from gateway.token_usage import TokenUsage, usage_of
+
+_USAGE = b'"usage"'
+"""In a text of JSON the quotes would be escaped, so that these bytes are a member's name."""
+_NO_CHOICES = b'"choices":[]'
+_NULLS = (b',"usage":null', b', "usage": null')
+_END = b"\n\n"
+_LOOK_CLOSER = (_USAGE, b"\n:", b"\n\n\n", b"\r")
+"""What an event with output hardly ever holds: usage, a comment, an empty line, another kind of line end."""
+_DONE = b"[DONE]"
+_DONE_EVENT = b"data: [DONE]\n\n"
+
+
+class StreamUsage:
+    """Takes an engine's bytes and gives the client's.
+
+    Where usage was not injected, they are the same bytes. Where it was, the chunk that holds nothing but usage is
+    gone, and so are the members that say ``null`` until it comes.
+    """
+
+    def __init__(self, *, is_injected: bool) -> None:
+        self.usage: TokenUsage | None = None
+        self.events = 0
+        """Events with data that were sent on; the last one of OpenAI's streams, ``[DONE]``, is none."""
+        self._is_injected = is_injected
+        self._reader = SseReader()
+
+    @property
+    def is_between_events(self) -> bool:
+        """Whether the client has whole events only, so that something can stand between them."""
+        return not self._reader.pending
+
+    def feed(self, data: bytes) -> bytes:
+        """What the client gets of some bytes."""
+        if self.is_between_events and _is_plain(data):
+            self.events += data.count(_END) - data.count(_DONE_EVENT)
+            return data
+        shown = self._read(data)
+        return shown if self._is_injected else data
+
+    def finish(self) -> bytes:
+        """What is left at the end of the stream, as it is."""
+        rest, self._reader = self._reader.pending, SseReader()
+        return rest if self._is_injected else b""
+
+    def _read(self, data: bytes) -> bytes:
+        shown: list[bytes] = []
+        try:
+            shown += map(self._seen, self._reader.feed(data))
+        except SseEventTooLong:  # no usage is as long as that: it passes as it is
+            shown.append(self._reader.pending)
+            self._reader = SseReader()
+        return b"".join(shown)
+
+    def _seen(self, event: SseEvent) -> bytes:
+        if event.kind is not SseKind.DATA or event.data == _DONE:
+            return event.raw
+        self.events += 1
+        if _USAGE not in event.raw:
+            return event.raw
+        found = _stated(event.data)
+        self.usage = _together(self.usage, found)
+        if not self._is_injected:
+            return event.raw
+        if found is not None and _NO_CHOICES in event.raw.replace(b" ", b""):
+            self.events -= 1
+            return b""
+        return _without_nulls(event.raw)
+
+
+def _is_plain(data: bytes) -> bool:
+    """Whether it is whole events of data without usage."""
+    return data.startswith(b"data:") and data.endswith(_END) and not any(word in data for word in _LOOK_CLOSER)
+
+
+def _stated(data: bytes) -> TokenUsage | None:
+    """The usage of an event, wherever its API puts it."""
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(document, dict):
+        return None
+    holders = (document, document.get("response"), document.get("message"))
+    stated = (usage_of(holder.get("usage")) for holder in holders if isinstance(holder, dict))
+    return next((usage for usage in stated if usage is not None), None)
+
+
+def _together(before: TokenUsage | None, after: TokenUsage | None) -> TokenUsage | None:
+    """Two statements about one answer: Anthropic's first one knows the input, its last one the output."""
+    if before is None or after is None:
+        return before or after
+    return TokenUsage(
+        max(before.input_tokens, after.input_tokens),
+        max(before.cached_tokens, after.cached_tokens),
+        max(before.output_tokens, after.output_tokens),
+    )
+
+
+def _without_nulls(raw: bytes) -> bytes:
+    for null in _NULLS:
+        raw = raw.replace(null, b"")
+    return raw

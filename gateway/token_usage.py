@@ -1,0 +1,53 @@
+"""How many tokens an answer took, as engines say it in OpenAI's and Anthropic's words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+_MOST = 10**9
+"""More tokens than any answer has; a figure above it is no figure."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens of one answer."""
+
+    input_tokens: int
+    """Of the prompt, cached ones included."""
+    cached_tokens: int
+    """Of the prompt, found in the engine's cache; at most `input_tokens`."""
+    output_tokens: int
+
+
+def usage_of(stated: object) -> TokenUsage | None:
+    """The usage that an engine states; ``None`` = it is none, or can't be one.
+
+    OpenAI's chats and completions say ``prompt_tokens`` and ``completion_tokens``, its responses ``input_tokens`` and
+    ``output_tokens`` with the cached ones among the input. Anthropic's ``input_tokens`` leaves out what was read from
+    or written to the cache.
+    """
+    if not isinstance(stated, Mapping):
+        return None
+    written, read = _count(stated, "cache_creation_input_tokens"), _count(stated, "cache_read_input_tokens")
+    stated_input = _first_count(stated, "prompt_tokens", "input_tokens")
+    stated_output = _first_count(stated, "completion_tokens", "output_tokens")
+    if stated_input is None and stated_output is None:
+        return None
+    whole = (stated_input or 0) + (written or 0) + (read or 0)
+    cached = read or _details(stated, "prompt_tokens_details") or _details(stated, "input_tokens_details")
+    return TokenUsage(whole, min(cached, whole), stated_output or 0)
+
+
+def _details(stated: Mapping[str, object], key: str) -> int:
+    details = stated.get(key)
+    return (_count(details, "cached_tokens") or 0) if isinstance(details, Mapping) else 0
+
+
+def _first_count(stated: Mapping[str, object], *keys: str) -> int | None:
+    counts = (_count(stated, key) for key in keys)
+    return next((count for count in counts if count is not None), None)
+
+
+def _count(stated: Mapping[str, object], key: str) -> int | None:
+    value = stated.get(key)
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
+    return value if is_count and isinstance(value, int) else None
