@@ -32,11 +32,8 @@ class Tariff:
     def charge(self, input_tokens: int, cached_tokens: int, output_tokens: int) -> int:
         """What an answer counts for; ``cached_tokens`` are among ``input_tokens``."""
         fresh_tokens = input_tokens - cached_tokens
-        whole = (
-            fresh_tokens * self.input_token
-            + cached_tokens * self.cached_input_token
-            + output_tokens * self.output_token
-        )
+        whole = fresh_tokens * self.input_token + cached_tokens * self.cached_input_token
+        whole += output_tokens * self.output_token
         return -(-whole // self.parts)
 
     def at_most(self, input_tokens: int, output_tokens: int) -> int:
@@ -51,9 +48,8 @@ class Tariff:
         """
         if not self.output_token:
             return None
-        return (
-            amount * self.parts - input_tokens * max(self.input_token, self.cached_input_token)
-        ) // self.output_token
+        left = amount * self.parts - input_tokens * max(self.input_token, self.cached_input_token)
+        return left // self.output_token
 
 
 class TokenWeights(Value):
@@ -65,10 +61,7 @@ class TokenWeights(Value):
 
     def tariff(self) -> Tariff:
         """In tokens."""
-        thousandths = [
-            round(weight * _WEIGHT_PARTS) for weight in (self.input_token, self.cached_input_token, self.output_token)
-        ]
-        return Tariff(*thousandths, _WEIGHT_PARTS)
+        return _tariff(_WEIGHT_PARTS, self.input_token, self.cached_input_token, self.output_token, parts=_WEIGHT_PARTS)
 
 
 class ModelPrice(Value):
@@ -84,8 +77,12 @@ class ModelPrice(Value):
         """In picodollars."""
         stated = self.usd_per_million_cached_input_tokens
         cached = self.usd_per_million_input_tokens if stated is None else stated
-        prices = (self.usd_per_million_input_tokens, cached, self.usd_per_million_output_tokens)
-        return Tariff(*(round(price * _PRICE_PARTS) for price in prices), parts=1)
+        output = self.usd_per_million_output_tokens
+        return _tariff(_PRICE_PARTS, self.usd_per_million_input_tokens, cached, output, parts=1)
+
+
+def _tariff(scale: int, fresh: float, cached: float, output: float, *, parts: int) -> Tariff:
+    return Tariff(round(fresh * scale), round(cached * scale), round(output * scale), parts)
 
 
 class Limits(Value):
