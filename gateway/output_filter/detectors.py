@@ -1,0 +1,157 @@
+"""The classes of values that are known by themselves: what each looks like, and what confirms it."""
+
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from gateway.output_filter.check_digits import passes_iban, passes_luhn
+from gateway.output_filter.pattern_parser import parse_pattern
+from gateway.output_filter.pattern_tree import Node
+
+Confirm = Callable[[str, int, int], int]
+"""(text, where a candidate begins, where its longest form ends) -> where the value ends; 0 = it is none."""
+
+WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+"""Next to one of these, most values would be part of something else. Other letters may touch them, as in Chinese."""
+DIGITS = frozenset("0123456789")
+
+_GAP = r"[ \t-]"
+_LETTER = r"A-Za-z\x{c0}-\x{24f}\x{370}-\x{52f}\x{1e00}-\x{1eff}"
+"""Of the Latin, Greek and Cyrillic alphabets: those that words are spaced in."""
+_EMAIL = (
+    rf"[{_LETTER}0-9_%+][{_LETTER}0-9._%+'-]{{0,63}}@"
+    rf"(?:[{_LETTER}0-9-]{{1,63}}\.){{1,4}}(?:xn--[a-z0-9-]{{2,20}}|[{_LETTER}]{{2,24}})"
+)
+_CARD = r"[2-6][0-9](?:[ \t-]{0,2}[0-9]){11,17}"
+_PHONE = (
+    r"\+\(?[0-9](?:[ \t./()-]{0,3}[0-9]){6,14}"
+    r"|00[1-9](?:[ \t./()-]{0,2}[0-9]){7,13}"
+    r"|(?:1[ \t.-])?(?:\([2-9][0-9]{2}\)[ \t.-]{0,2}|[2-9][0-9]{2}[ \t.-]{1,2})[2-9][0-9]{2}[ \t.-]?[0-9]{4}"
+    r"|\(?0[1-9][0-9]{0,3}\)?(?:[ \t./-]{1,2}[0-9]{2,8}){1,4}"
+)
+_DATE = re.compile(r"\d{2}[./ -]\d{2}[./ -](?:19|20)\d\d")
+_IBAN = rf"[A-Z]{{2}}[0-9]{{2}}(?:{_GAP}?[A-Z0-9]){{11,30}}|[A-Za-z]{{2}}[0-9]{{2}}[A-Za-z0-9]{{11,30}}"
+_IP = r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f]{0,4}(?::[0-9A-Fa-f]{0,4}){2,7}(?:(?:\.[0-9]{1,3}){3})?"
+_IBAN_LENGTHS = {
+    found[1]: int(found[2])
+    for found in re.finditer(
+        "([A-Z]{2})([0-9]{2})",
+        "AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BI27 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DJ27 DK18 DO28 EE20 "
+        "EG29 ES24 FI18 FK18 FO18 FR27 GB22 GE22 GI23 GL18 GR27 GT28 HR21 HU28 IE22 IL23 IQ23 IS26 IT27 JO30 KW30 "
+        "KZ20 LB28 LC32 LI21 LT20 LU20 LV21 LY25 MC27 MD24 ME22 MK19 MN20 MR27 MT31 MU30 NI28 NL18 NO15 OM23 PK24 "
+        "PL28 PS29 PT25 QA29 RO24 RS22 RU33 SA24 SC31 SD18 SE24 SI19 SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 "
+        "VA22 VG24 XK20 YE30",
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """One way to know a class of values."""
+
+    name: str
+    """The class."""
+    label: str
+    """What stands in a text instead of a value."""
+    tree: Node
+    confirm: Confirm
+    hint: str | None = None
+    """A cheap pattern that every value contains a match of; None = not known."""
+    tail: str = ""
+    """A class of characters that belong to the value for as long as they follow it."""
+    ignore_case: bool = False
+    not_after: frozenset[str] = frozenset()
+    """Characters that a value does not stand behind; empty = whatever matches is a value."""
+    is_own: bool = False
+    """A tenant's: even the beginning of it is not shown before it is decided."""
+
+
+def whole(_: str, __: int, end: int) -> int:
+    """Every match is a value."""
+    return end
+
+
+def alone(text: str, _: int, end: int) -> int:
+    """A value where no letter or digit follows it."""
+    return end if _is_free_after(text, end, WORD) else 0
+
+
+def digits_of(text: str) -> str:
+    """The digits alone."""
+    return "".join(char for char in text if char in DIGITS)
+
+
+def _is_free_after(text: str, end: int, chars: frozenset[str]) -> bool:
+    return end == len(text) or text[end] not in chars
+
+
+def _card(text: str, start: int, end: int) -> int:
+    """13 to 19 digits with the check digit right; an expiry date or a code after the number is no part of it."""
+    for last in _number_ends(text, end, start + 13, DIGITS):
+        digits = digits_of(text[start:last])
+        if len(digits) < 13:
+            return 0
+        if passes_luhn(digits):
+            return last
+    return 0
+
+
+def _number_ends(text: str, end: int, least: int, not_before: frozenset[str]) -> Iterator[int]:
+    for last in range(end, least - 1, -1):
+        if text[last - 1] in DIGITS and _is_free_after(text, last, not_before):
+            yield last
+
+
+def _phone(text: str, start: int, end: int) -> int:
+    """The longest form that ends alone; a number that begins with 0 must have as many digits as one of a country."""
+    is_trunk = text[start : start + 2].strip("(")[:1] == "0" and text[start : start + 2] != "00"
+    if is_trunk and _DATE.match(text, start):
+        return 0
+    for last in _number_ends(text, end, start + 7, WORD):
+        count = len(digits_of(text[start:last]))
+        if count < 7:
+            return 0
+        if not is_trunk or 9 <= count <= 12:
+            return last
+    return 0
+
+
+def _iban(text: str, start: int, end: int) -> int:
+    length = _IBAN_LENGTHS.get(text[start : start + 2].upper())
+    if length is None:
+        return 0
+    kept: list[str] = []
+    for place in range(start, end):
+        if text[place] in WORD:
+            kept.append(text[place].upper())
+        if len(kept) == length:
+            is_one = _is_free_after(text, place + 1, WORD) and passes_iban("".join(kept))
+            return place + 1 if is_one else 0
+    return 0
+
+
+def _ip(text: str, start: int, end: int) -> int:
+    for last in range(end, max(end - 3, start), -1):
+        if _is_free_after(text, last, WORD) and _is_address(text[start:last]):
+            return last
+    return 0
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return "." in text and ":" not in text and all(int(part) <= 255 for part in text.split("."))
+    # `a::b` is how several languages write a name.
+    return any(char in DIGITS for char in text) or text.count(":") > 3
+
+
+DETECTORS = (
+    Detector("email", "EMAIL", parse_pattern(_EMAIL), whole, "@"),
+    Detector("iban", "IBAN", parse_pattern(_IBAN), _iban, "[0-9]", not_after=WORD),
+    Detector("card", "CARD", parse_pattern(_CARD), _card, "[0-9]", not_after=DIGITS),
+    Detector("ip", "IP", parse_pattern(_IP), _ip, "[0-9:]", not_after=WORD),
+)
+PHONE = Detector("phone", "PHONE", parse_pattern(_PHONE), _phone, "[0-9]", not_after=WORD)
+"""Asked last: many numbers look like one."""

@@ -1,0 +1,64 @@
+"""RE2 on encoded text: time linear in the text for every pattern, and places counted in characters."""
+
+import re2  # type: ignore[import-untyped]
+
+from gateway.output_filter.pattern_parser import PatternRefused
+
+MEMORY_BYTES = 16 * 1024 * 1024
+
+
+class EncodedText:
+    """A text as UTF-8, which RE2 reads, with its places in characters."""
+
+    __slots__ = ("_is_ascii", "data", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.data = text.encode("utf-8", "replace")
+        self._is_ascii = len(self.data) == len(text)
+
+    def byte(self, place: int) -> int:
+        """Where a character begins."""
+        return place if self._is_ascii else len(self.text[:place].encode("utf-8", "replace"))
+
+    def char(self, byte: int) -> int:
+        """Which character begins there."""
+        return byte if self._is_ascii else len(self.data[:byte].decode("utf-8", "replace"))
+
+
+class LinearRegex:
+    """One pattern; the leftmost and then longest match counts."""
+
+    __slots__ = ("_regex",)
+
+    def __init__(self, pattern: str, *, ignore_case: bool = False) -> None:
+        options = re2.Options()
+        options.longest_match = True
+        options.never_capture = True
+        options.log_errors = False
+        options.max_mem = MEMORY_BYTES
+        options.case_sensitive = not ignore_case
+        options.dot_nl = False
+        try:
+            self._regex = re2.compile(pattern.encode(), options)
+        except re2.error as error:
+            why = error.args[0] if error.args else "unknown"
+            raise PatternRefused(f"RE2 does not take it: {_readable(why)}") from None
+
+    def search(self, text: EncodedText, start: int) -> int | None:
+        """Where the first match from a place on begins; what stands before the place is seen by edges."""
+        found = self._regex.search(text.data, text.byte(start))
+        return None if found is None else text.char(found.start())
+
+    def match(self, text: EncodedText, start: int) -> int | None:
+        """Where the match that begins at a place ends."""
+        found = self._regex.match(text.data, text.byte(start))
+        return None if found is None else text.char(found.end())
+
+    def each(self, text: str) -> list[str]:
+        """All matches, one behind the other."""
+        return [found.group().decode() for found in self._regex.finditer(text.encode())]
+
+
+def _readable(why: object) -> str:
+    return why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)

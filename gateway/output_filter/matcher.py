@@ -1,0 +1,138 @@
+"""Finds the values of a set of detectors in a text, and what at its end may still become one."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gateway.output_filter.detectors import Detector
+from gateway.output_filter.linear_regex import EncodedText, LinearRegex
+from gateway.output_filter.pattern_tree import Node, beginnings, source, width
+from gateway.output_filter.quiet_text import LETTERS, loud_text, openings
+
+QUIET_TAIL = 64
+"""Letters that may be held without asking; a longer run is asked about."""
+_DIGITS = re.compile("[0-9]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value: where it stands and of which class."""
+
+    start: int
+    end: int
+    name: str
+    label: str
+    tail: re.Pattern[str] | None = None
+    """What follows belongs to the value for as long as it matches; None = nothing does."""
+
+
+class Compiled:
+    """One detector, ready."""
+
+    __slots__ = ("_ahead", "_first", "_regex", "detector", "hint", "tail")
+
+    def __init__(self, detector: Detector) -> None:
+        self.detector = detector
+        self._regex = LinearRegex(source(detector.tree), ignore_case=detector.ignore_case)
+        self._first = openings(detector.tree, ignore_case=detector.ignore_case)
+        self._ahead: LinearRegex | None = None
+        self.hint = re.compile(detector.hint) if detector.hint else None
+        self.tail = re.compile(f"{detector.tail}+") if detector.tail else None
+
+    def find_at(self, encoded: EncodedText, start: int) -> Found | None:
+        """The value that begins there."""
+        text, detector = encoded.text, self.detector
+        if text[start] not in self._first and text[start].isascii():
+            return None
+        if start and text[start - 1] in detector.not_after:
+            return None
+        longest = self._regex.match(encoded, start)
+        end = detector.confirm(text, start, longest) if longest else 0
+        if not end:
+            return None
+        followed = self.tail.match(text, end) if self.tail else None
+        return Found(start, followed.end() if followed else end, detector.name, detector.label, self.tail)
+
+    def may_grow(self, encoded: EncodedText, start: int) -> bool:
+        """Whether the rest of the text from there can still become a value of it."""
+        if self._ahead is None:
+            self._ahead = LinearRegex(f"{beginnings(self.detector.tree)}\\z", ignore_case=self.detector.ignore_case)
+        return self._ahead.match(encoded, start) is not None
+
+
+class Matcher:
+    """Several detectors as one; where two find a value at the same place, the order of the detectors decides."""
+
+    def __init__(self, detectors: Sequence[Detector]) -> None:
+        self.width = max((width(detector.tree) for detector in detectors), default=0)
+        self._all = [Compiled(detector) for detector in detectors]
+        self._groups = [
+            _Group([compiled for compiled in self._all if bool(compiled.detector.not_after) is bounded])
+            for bounded in (False, True)
+        ]
+        self._beginnings = LinearRegex(f"(?:{_joined(detectors, beginnings)})\\z") if detectors else None
+        self._loud = re.compile(loud_text((detector.tree, detector.ignore_case) for detector in detectors))
+
+    def quiet_hold(self, text: str) -> int | None:
+        """Where the letters at the end of prose begin; None = it must be searched."""
+        if self._loud.search(text) is not None:
+            return None
+        start = len(text.rstrip(LETTERS))
+        return start if len(text) - start <= QUIET_TAIL else None
+
+    def held_from(self, encoded: EncodedText, start: int) -> int:
+        """From where on the text may still become a value; its length = nowhere."""
+        if self._beginnings is None or start >= len(encoded.text):
+            return len(encoded.text)
+        found = self._beginnings.search(encoded, start)
+        return len(encoded.text) if found is None else found
+
+    def find(self, encoded: EncodedText, start: int, before: int) -> Found | None:
+        """The first value that begins in a part of the text."""
+        best: Found | None = None
+        for group in self._groups:
+            found = group.find(encoded, start, before)
+            if found is not None and (best is None or found.start < best.start):
+                best, before = found, found.start + 1
+        return best
+
+    def likely(self, encoded: EncodedText, start: int) -> Detector | None:
+        """The first detector of which a held text may become a value."""
+        return next((one.detector for one in self._all if one.may_grow(encoded, start)), None)
+
+    def may_become_own(self, encoded: EncodedText, start: int) -> bool:
+        """Whether a held text may become a value of a tenant's own class."""
+        return any(one.may_grow(encoded, start) for one in self._all if one.detector.is_own)
+
+
+class _Group:
+    """Detectors that are searched for in one go."""
+
+    __slots__ = ("_any", "_hint", "_members")
+
+    def __init__(self, members: Sequence[Compiled]) -> None:
+        self._members = members
+        hints = [member.hint.pattern if member.hint else "" for member in members]
+        self._hint = re.compile("|".join(sorted(set(hints)))) if all(hints) else None
+        self._any = LinearRegex(_joined([member.detector for member in members], source)) if members else None
+
+    def find(self, encoded: EncodedText, start: int, before: int) -> Found | None:
+        text = encoded.text
+        if self._any is None or (self._hint is not None and self._hint.search(text, start) is None):
+            return None
+        at = start
+        while at < before:
+            candidate = self._any.search(encoded, at)
+            if candidate is None or candidate >= before:
+                return None
+            for member in self._members:
+                if (found := member.find_at(encoded, candidate)) is not None:
+                    return found
+            digits = _DIGITS.match(text, candidate)
+            # Nothing of a bounded group begins behind a digit, and free ones never fail.
+            at = digits.end() if digits else candidate + 1
+        return None
+
+
+def _joined(detectors: Sequence[Detector], written: Callable[[Node], str]) -> str:
+    return "|".join(f"(?{'i' if one.ignore_case else '-i'}:{written(one.tree)})" for one in detectors)

@@ -1,0 +1,50 @@
+"""National numbers of people, by table: shape, and what confirms them."""
+
+from collections.abc import Callable
+
+from gateway.output_filter import check_digits as check
+from gateway.output_filter.detectors import WORD, Confirm, Detector, alone
+from gateway.output_filter.pattern_parser import parse_pattern
+
+
+def _with(passes: Callable[[str], bool]) -> Confirm:
+    def confirm(text: str, start: int, end: int) -> int:
+        kept = "".join(char for char in text[start:end] if char in WORD).upper()
+        return end if alone(text, start, end) and passes(kept) else 0
+
+    return confirm
+
+
+_GAP = r"[ \t-]"
+_TABLE: tuple[tuple[str, str, str, Confirm], ...] = (
+    (
+        "us_ssn",
+        "SSN",
+        rf"[0-9]{{3}}{_GAP}{{1,2}}[0-9]{{2}}{_GAP}{{1,2}}[0-9]{{4}}",
+        _with(check.is_social_security_number),
+    ),
+    ("in_aadhaar", "AADHAAR", rf"[2-9][0-9]{{3}}{_GAP}[0-9]{{4}}{_GAP}[0-9]{{4}}", _with(check.passes_verhoeff)),
+    ("ca_sin", "SIN", rf"[1-9][0-9]{{2}}{_GAP}[0-9]{{3}}{_GAP}[0-9]{{3}}", _with(check.passes_luhn)),
+    ("br_cpf", "CPF", r"[0-9]{3}\.[0-9]{3}\.[0-9]{3}-[0-9]{2}", _with(check.passes_cpf)),
+    ("pl_pesel", "PESEL", r"[0-9]{2}[0-389][0-9][0-3][0-9]{6}", _with(check.passes_pesel)),
+    (
+        "fr_nir",
+        "NIR",
+        r"[12] ?[0-9]{2} ?[01][0-9] ?[0-9][0-9AB] ?[0-9]{3} ?[0-9]{3} ?[0-9]{2}",
+        _with(check.passes_nir),
+    ),
+    ("es_dni", "DNI", r"(?:[0-9]{8}|[XYZ]-?[0-9]{7})-?[A-HJ-NP-TV-Z]", _with(check.passes_dni)),
+    (
+        "it_fiscal_code",
+        "FISCAL_CODE",
+        r"[A-Z]{6}[0-9]{2}[A-EHLMPRST][0-9]{2}[A-Z][0-9]{3}[A-Z]",
+        _with(check.passes_fiscal_code),
+    ),
+    ("uk_nino", "NINO", r"[A-CEGHJ-PR-TW-Z][A-CEGHJ-NPR-TW-Z] ?[0-9]{2} ?[0-9]{2} ?[0-9]{2} ?[A-D]", alone),
+    ("in_pan", "PAN", r"[A-Z]{3}[ABCFGHLJPT][A-Z][0-9]{4}[A-Z]", alone),
+)
+
+NATIONAL_IDS = tuple(
+    Detector(name, label, parse_pattern(pattern), confirm, "[0-9]", not_after=WORD)
+    for name, label, pattern, confirm in _TABLE
+)

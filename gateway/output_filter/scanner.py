@@ -1,0 +1,198 @@
+"""Reads one text as it grows and decides it from the front: what passes, and what is edited."""
+
+import re
+from dataclasses import dataclass
+
+from gateway.output_filter.linear_regex import EncodedText
+from gateway.output_filter.masks import Masks
+from gateway.output_filter.matcher import Found, Matcher
+from gateway.output_filter.normal_form import Writing, read_units
+
+NUMBER_IN_JSON = "0"
+"""What stands in JSON instead of a value outside of a string: valid before and after a sign, a point, an exponent."""
+_BARE_WORD = re.compile(r"[^\W\d_]+\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """A part of the text, in characters from its beginning, that something else stands for."""
+
+    start: int
+    end: int
+    text: str
+    name: str = ""
+    """The class of the value; empty for the rest of one that was already counted."""
+
+
+class Scanner:
+    """Decides a text piece by piece as it would be decided whole.
+
+    Law: for every chunking, the edits are those of the whole text, unless time ran out (``expire``); never more than
+    the matcher's width is undecided, an escape that is cut apart.
+    """
+
+    __slots__ = (
+        "_answered", "_cuts", "_end", "_in_string", "_is_sunk", "_masks", "_matcher", "_normal", "_place", "_swallow",
+        "_unread", "_writing", "edits",
+    )  # fmt: skip
+
+    def __init__(self, matcher: Matcher, masks: Masks, writing: Writing | None = Writing.PLAIN) -> None:
+        """``writing`` None = JSON if the text begins with a brace."""
+        self.edits: list[Edit] = []
+        self._matcher = matcher
+        self._masks = masks
+        self._writing = writing
+        self._normal = ""  # one decided unit, if there is one, and the undecided ones
+        self._cuts: list[int] | None = None  # where each unit begins in the text; None = one character each
+        self._place = 0  # the first undecided unit
+        self._end = 0  # of the units, in the text
+        self._unread = ""
+        self._answered = 0  # units before it have left already, though they may yet be part of a value
+        self._is_sunk = False  # and what left was a mask
+        self._swallow: re.Pattern[str] | None = None
+        self._in_string = False
+
+    @property
+    def decided(self) -> int:
+        """The characters from the beginning of the text that nothing will change any more."""
+        return self._in_text(max(self._place, self._answered))
+
+    @property
+    def is_holding(self) -> bool:
+        """Whether something waits for what comes after it."""
+        return len(self._normal) > max(self._place, self._answered) or bool(self._unread)
+
+    def feed(self, text: str) -> None:
+        """The next piece."""
+        if self._read(text, is_end=False):
+            self._decide(is_end=False)
+
+    def finish(self) -> None:
+        """Nothing comes any more."""
+        self._read("", is_end=True)
+        self._decide(is_end=True)
+
+    def expire(self) -> None:
+        """The time of what is held is over: a bare word leaves, anything else is masked by what it may become.
+
+        What left is remembered: if it grows into a value, the rest of the value is masked.
+        """
+        if self.release_word() or len(self._normal) <= max(self._place, self._answered):
+            return
+        likely = self._matcher.likely(EncodedText(self._normal), self._place)
+        start, end = max(self._place, self._answered), len(self._normal)
+        name, label = (likely.name, likely.label) if likely else ("", "HELD")
+        self._edit(Found(start, end, name, label), is_rest=self._is_sunk)
+        self._answered, self._is_sunk = end, True
+
+    def release_word(self) -> bool:
+        """A held word of letters alone leaves; whether nothing is held any more."""
+        start, end = max(self._place, self._answered), len(self._normal)
+        if start == end:
+            return not self._unread
+        if self._is_sunk or not _BARE_WORD.match(self._normal, self._place) or self._may_be_own():
+            return False
+        self._answered = end
+        return not self._unread
+
+    def _may_be_own(self) -> bool:
+        return self._matcher.may_become_own(EncodedText(self._normal), self._place)
+
+    def _read(self, text: str, *, is_end: bool) -> bool:
+        """Takes the next units over; whether there are any."""
+        raw = self._unread + text if self._unread else text
+        writing = self._writing or self._guess(raw)
+        units = read_units(raw, writing, is_end=is_end)
+        cuts = units.cuts
+        if cuts is not None or self._cuts is not None:
+            if self._cuts is None:
+                self._cuts = list(range(self._end - len(self._normal), self._end))
+            self._cuts += [self._end + cut for cut in (cuts if cuts is not None else range(len(units.normal)))]
+        self._normal += units.normal
+        self._end += units.read
+        self._unread = raw[units.read :]
+        return bool(units.normal)
+
+    def _guess(self, text: str) -> Writing:
+        begin = text.lstrip()[:1]
+        if not begin:
+            return Writing.PLAIN
+        self._writing = Writing.JSON if begin == "{" else Writing.PLAIN
+        return self._writing
+
+    def _decide(self, *, is_end: bool) -> None:
+        if self._swallow is not None and not self._swallow_more(is_end=is_end):
+            return
+        quiet = None if is_end else self._matcher.quiet_hold(self._normal)
+        if quiet is not None:
+            self._place = max(self._place, quiet)
+        else:
+            self._search(is_end=is_end)
+        self._trim()
+
+    def _search(self, *, is_end: bool) -> None:
+        encoded, length = EncodedText(self._normal), len(self._normal)
+        hold = length if is_end else self._matcher.held_from(encoded, self._place)
+        while (found := self._matcher.find(encoded, self._place, hold)) is not None:
+            self._settle(found)
+            self._place = found.end
+            if found.tail is not None and found.end == length and not is_end:
+                self._swallow = found.tail
+                return
+            if found.end > hold:
+                hold = length if is_end else self._matcher.held_from(encoded, found.end)
+        self._place = max(self._place, hold)
+
+    def _settle(self, found: Found) -> None:
+        """Edits a value, or the part of it that has not left yet."""
+        start = max(found.start, self._answered)
+        is_rest = found.start < self._answered and self._is_sunk
+        if start < found.end:
+            self._edit(Found(start, found.end, found.name, found.label), is_rest=is_rest, value_start=found.start)
+
+    def _edit(self, found: Found, *, is_rest: bool, value_start: int | None = None) -> None:
+        text = "" if is_rest else self._mask(found, found.start if value_start is None else value_start)
+        start, end = self._in_text(found.start), self._in_text(found.end)
+        self.edits.append(Edit(start, end, text, "" if is_rest else found.name))
+
+    def _mask(self, found: Found, start: int) -> str:
+        if self._writing is Writing.JSON and not self._is_in_string(start):
+            return NUMBER_IN_JSON
+        return self._masks.text(found.name, found.label, self._normal[start : found.end])
+
+    def _swallow_more(self, *, is_end: bool) -> bool:
+        """Takes what still belongs to the last value; whether it is over."""
+        found = self._swallow.match(self._normal, self._place) if self._swallow else None
+        if found is not None:
+            self._edit(Found(self._place, found.end(), "", ""), is_rest=True)
+            self._place = found.end()
+        if self._place == len(self._normal) and not is_end:
+            self._trim()
+            return False
+        self._swallow = None
+        return True
+
+    def _trim(self) -> None:
+        """Forgets what is decided, less one unit, which tells what stands before the rest."""
+        if self._answered <= self._place:
+            self._answered, self._is_sunk = 0, False
+        drop = self._place - 1
+        if drop <= 0:
+            return
+        if self._writing is Writing.JSON:
+            self._in_string ^= self._normal.count('"', 0, drop) % 2 == 1
+        self._normal = self._normal[drop:]
+        self._place -= drop
+        self._answered = max(0, self._answered - drop)
+        if self._cuts is not None:
+            cuts = self._cuts[drop:]
+            is_plain = cuts == list(range(self._end - len(cuts), self._end))
+            self._cuts = None if is_plain else cuts
+
+    def _is_in_string(self, place: int) -> bool:
+        return self._in_string ^ (self._normal.count('"', 0, place) % 2 == 1)
+
+    def _in_text(self, place: int) -> int:
+        if self._cuts is None:
+            return self._end - len(self._normal) + place
+        return self._cuts[place] if place < len(self._cuts) else self._end
