@@ -1,11 +1,17 @@
-"""What makes and removes nodes in a stack: charts, objects of their own kinds, and the cluster's own way."""
+"""What makes and removes nodes in a stack: charts, objects of their own kinds, pods, and the cluster's own way."""
+
+from collections.abc import Iterator
+
+from pulumi_policy.proxy import UnknownValueError
 
 from policies.adapter import Seen, Stack
 from policies.groups import CLUSTER
 from policies.helm import has_chart
-from policies.reading import flag, parts, text
+from policies.kubernetes_objects import all_objects, holds_pods, known_pods
+from policies.reading import flag, text
+from workloads.pod_places import CONTAINER_LISTS, PodPlace
+from workloads.values import as_maps
 
-_DEPLOYMENTS = ("kubernetes:apps/v1:Deployment", "kubernetes:apps/v1:DeploymentPatch")
 _NODE_CLASS = "kubernetes:karpenter.k8s.aws/"
 _NODE_POOL = "kubernetes:karpenter.sh/"
 _AUTO_MODE_GROUP = "eks.amazonaws.com"
@@ -31,11 +37,18 @@ def has_auto_mode(stack: Stack) -> bool:
 
 
 def has_cluster_autoscaler(stack: Stack) -> bool:
-    """Whether the Cluster Autoscaler is there: its chart, or a Deployment with its image."""
-    return has_chart(stack, _CLUSTER_AUTOSCALER) or any(map(_runs_it, stack.of(*_DEPLOYMENTS)))
+    """Whether the Cluster Autoscaler is there: its chart, or a pod of any kind of object with its image."""
+    return has_chart(stack, _CLUSTER_AUTOSCALER) or any(_runs_it(seen) for seen in all_objects(stack))
 
 
-def _runs_it(deployment: Seen) -> bool:
-    containers = parts(deployment.props, "spec", "template", "spec", "containers")
-    images = (text(container, "image") or "" for container in containers)
+def _runs_it(seen: Seen) -> bool:
+    images = (image for place in known_pods(seen) for image in _images(place)) if holds_pods(seen) else ()
     return any(_CLUSTER_AUTOSCALER in image.rpartition("/")[2] for image in images)
+
+
+def _images(place: PodPlace) -> Iterator[str]:
+    for container in (item for key in CONTAINER_LISTS for item in as_maps(place.spec.get(key))):
+        image = container.get("image")
+        if isinstance(image, UnknownValueError):
+            raise image
+        yield str(image or "")

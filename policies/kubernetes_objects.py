@@ -1,13 +1,14 @@
 """Kubernetes objects of a program, as the API server will get them."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pulumi_policy.proxy import UnknownValueError
 
 from policies.adapter import Props, Seen, Stack, TypesUnder
 from policies.reading import plain
 from workloads import KubernetesObject
-from workloads.pod_places import MARKS, MAX_DEPTH
+from workloads.pod_places import CONTAINER_LISTS, MARKS, MAX_DEPTH, ONE_CONTAINER, PodPlace, pod_places
 
 PREFIX = "kubernetes:"
 DEFINITION_KIND = "apiextensions.k8s.io/CustomResourceDefinition"
@@ -36,6 +37,7 @@ _OFTEN_PODS = frozenset({"apps", "batch"})
 """Groups whose objects all make pods, so that one which is not known is not judged yet."""
 _PLACES = frozenset({"spec", "template", "items"})
 """Keys behind which pods may stand while their value is unknown."""
+_PLACES_OF_CONTAINERS = _PLACES.union(CONTAINER_LISTS, ONE_CONTAINER)
 
 
 EVERY_TYPE = TypesUnder(PREFIX)
@@ -50,6 +52,11 @@ def all_objects(stack: Stack) -> Iterator[Seen]:
 def object_of(seen: Seen) -> KubernetesObject:
     """The object, read to its last value: one that is unknown somewhere is not judged yet."""
     return {**head_of(seen), **{str(key): plain(value) for key, value in seen.props.items()}}
+
+
+def known_pods(seen: Seen) -> Iterator[PodPlace]:
+    """The pods of which an object tells; a value of a container that is not known is the error that says so."""
+    return pod_places({**head_of(seen), **_with_errors(seen.props)})
 
 
 def head_of(seen: Seen) -> KubernetesObject:
@@ -106,12 +113,32 @@ def _has_marks(value: object, depth: int) -> bool:
 
 def _known(value: Props) -> Iterator[object]:
     """The values that are known; an unknown one in the place of a pod raises `UnknownValueError`."""
+    return (item for _, item in _items(value, _PLACES) if not isinstance(item, UnknownValueError))
+
+
+def _with_errors(value: Any, stands_at: str = "") -> Any:  # noqa: ANN401 any JSON value
+    """A value without the framework's proxies, with the error in place of what is not known."""
+    if isinstance(value, Mapping):
+        return {str(key): _with_errors(item, key) for key, item in _items(value, _PLACES_OF_CONTAINERS)}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        is_place = stands_at in _PLACES_OF_CONTAINERS
+        return [_with_errors(_item(value, index, is_place=is_place)) for index in range(len(value))]
+    return value
+
+
+def _items(value: Props, places: frozenset[str]) -> Iterator[tuple[str, object]]:
+    """Keys and values, but for what stands beside pods; an unknown value in some places raises its error."""
     for key in value:
-        try:
-            item = value[key]
-        except UnknownValueError:
-            if key in _PLACES:
-                raise
-            continue
+        item = _item(value, key, is_place=key in places)
         if key not in ("metadata", "status"):
-            yield item
+            yield key, item
+
+
+def _item(holder: Any, key: Any, *, is_place: bool) -> Any:  # noqa: ANN401 any JSON value
+    """A value; of one that is not known the error, or where pods may stand a raised one."""
+    try:
+        return holder[key]
+    except UnknownValueError as error:
+        if is_place:
+            raise
+        return error

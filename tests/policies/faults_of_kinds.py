@@ -4,7 +4,7 @@ import copy
 from typing import Any
 
 from tests.infra.sdk_shapes import UNKNOWN
-from tests.policies.fault import Change, add, all_of, put
+from tests.policies.fault import Change, add, all_of, chart, put
 from tests.policies.faults_of_nodes import PLUGIN
 from tests.policies.faults_of_workloads import DEPLOYMENT, SCALER, alone, pod, scaled, trigger
 from tests.workloads.invented import image
@@ -22,6 +22,7 @@ _GOOD: dict[str, Any] = {
     },
 }  # fmt: skip
 BAD = {**_GOOD, "image": "busybox:latest"}
+AUTOSCALER = {**_GOOD, "image": f"invented.invalid/cluster-autoscaler@sha256:{'1' * 64}"}
 ROW = tuple[str, str | None, Change]
 
 
@@ -44,6 +45,9 @@ def kinds(container: dict[str, Any]) -> dict[str, Change]:
     member = {"metadata": _HEAD, "spec": spec}
     other = {**copy.deepcopy(_GOOD), "name": "other"}
     return {
+        "Pod": holding("core/v1:Pod", spec["template"]["spec"]),
+        "ReplicaSet": holding("apps/v1:ReplicaSet", spec),
+        "StatefulSet": holding("apps/v1:StatefulSet", spec),
         "ReplicationController": holding("core/v1:ReplicationController", spec),
         "PodTemplate": add("kubernetes:core/v1:PodTemplate", "one", {"metadata": _HEAD, **spec}),
         "DeploymentPatch": holding("apps/v1:DeploymentPatch", spec),
@@ -200,4 +204,8 @@ SCALERS: tuple[ROW, ...] = (
     ("clean: mean times count", None,
      _query("avg(vllm:num_requests_waiting) * count(vllm:num_requests_waiting)")),
 )  # fmt: skip
-ROWS = (*PODS, *SCALERS)
+AUTOSCALERS: tuple[ROW, ...] = tuple(
+    (f"the Cluster Autoscaler beside Karpenter: {name}", "two-autoscalers", all_of(chart("karpenter"), change))
+    for name, change in kinds(AUTOSCALER).items()
+)
+ROWS = (*PODS, *SCALERS, *AUTOSCALERS)

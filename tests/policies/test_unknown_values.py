@@ -4,7 +4,7 @@ import pytest
 
 from tests.infra.stacks import VARIANTS
 from tests.policies.edited import program, recorded
-from tests.policies.unknown_places import PLACES, SEEN_AT_UPDATE
+from tests.policies.unknown_places import PLACES, SEEN_AT_UPDATE, of_pod
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,16 @@ def test_a_clean_preview_has_no_violation_and_leaves_only_ids_for_the_update(pac
     said = pack_of(variant).review(recorded(variant, preview=True))
     assert {item.policy for item in said if not item.is_pending} == set(), [item.message for item in said]
     assert {item.policy for item in said} <= SEEN_AT_UPDATE
+
+
+@pytest.mark.parametrize(
+    ("path", "is_pending"), [("image", True), ("env", False), ("args.0", False), ("resources", False)]
+)
+def test_an_image_that_is_not_known_may_be_an_autoscaler_and_another_value_is_none(pack_of, path, is_pending):
+    changed = program()
+    of_pod(f"spec.template.spec.containers.0.{path}")(changed)
+    said = pack_of("prod").review_stack(changed.resources)
+    assert any(item.policy == "two-autoscalers" and item.is_pending for item in said) is is_pending
 
 
 def test_what_could_be_judged_is_reported_beside_what_could_not(pack_of):
