@@ -1,0 +1,97 @@
+"""What external processing asks of the rest of the gateway: an endpoint for a request, a filter for a response."""
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from gateway.body_edits import Edit
+from gateway.decision import Request
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PickRequest:
+    """A whole request, and where it may go."""
+
+    request: Request
+    subset: tuple[str, ...] | None = None
+    """The ``ip:port`` that the proxy allows; ``None`` = any."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """A request goes to the first of these endpoints, to the next ones when a connection fails."""
+
+    endpoints: tuple[str, ...]
+    headers_to_set: Pairs = ()
+    headers_to_remove: tuple[str, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    ticket: str = field(default="", repr=False)
+    """What the picker knows it by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The gateway answers itself; nothing goes to an engine."""
+
+    status: int
+    body: bytes = field(repr=False)
+    headers: Pairs = ()
+    code: str = "answered"
+    """For the access log: a word, nothing of the request."""
+
+
+Verdict = Pick | Reply
+
+
+class EndpointPicker(Protocol):
+    """Decides about requests; what it raises refuses the request."""
+
+    def pick(self, asked: PickRequest, now: float) -> Verdict | Awaitable[Verdict]:
+        """At once, or later when the request has to wait; the awaitable is cancelled when the client leaves."""
+
+    def responded(self, pick: Pick, status: int, served: str | None) -> None:
+        """The engine's status; ``served`` = the endpoint that gave it, where the proxy says so."""
+
+    def ended(self, pick: Pick) -> None:
+        """The request is over, however it went; said once for each pick that was given."""
+
+
+class ResponseFilter(Protocol):
+    """Changes the body of one response as it passes."""
+
+    def feed(self, data: bytes, now: float) -> bytes:
+        """What may go out now that these bytes have come."""
+
+    def finish(self) -> bytes:
+        """The rest, after the last bytes."""
+
+    def flush_due(self, now: float) -> bytes:
+        """What has been held back for long enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseHead:
+    """What is known of a response before its body."""
+
+    metadata: Mapping[str, str] = field(repr=False)
+    """What the decision left: tenant, model, name of the filter."""
+    headers: Mapping[str, str] = field(repr=False)
+    """By lower-case name, with ``:status``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenFilter:
+    """A filter and what happens when it fails."""
+
+    filter: ResponseFilter
+    fails_open: bool = False
+    """Declared by the route: the rest of the body passes unfiltered. Otherwise the response ends there."""
+
+
+class FilterChooser(Protocol):
+    """Chooses the filter of a response; what it raises ends the response."""
+
+    def choose(self, head: ResponseHead) -> ChosenFilter | None:
+        """``None`` = this response is not filtered."""

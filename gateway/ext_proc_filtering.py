@@ -1,0 +1,150 @@
+"""The response's side of external processing: sends a body on through the filter that was chosen for it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gateway.ext_proc_contract import ChosenFilter
+from gateway.ext_proc_messages import (
+    BodyMode,
+    Incoming,
+    headers_reply,
+    immediate_reply,
+    replaced_body_reply,
+    streamed_replies,
+    unchanged_reply,
+)
+from gateway.http2.grpc_calls import Call
+from gateway.http2.grpc_status import Status
+from gateway.refusals import Reason, refuse
+
+_REMOVED = ("content-length", "etag", "digest", "content-md5")
+"""They speak of the bytes that the engine sent."""
+_FAILED = "The answer could not be filtered; nothing of it was passed on."
+
+
+@dataclass(frozen=True, slots=True)
+class FilteringTools:
+    """What every response's side needs."""
+
+    clock: Callable[[], float]
+    on_failure: Callable[[], None]
+
+
+class FilteringSide:
+    """The response's side of one call with a filter."""
+
+    def __init__(self, call: Call, tools: FilteringTools, chosen: ChosenFilter, mode: BodyMode | None) -> None:
+        self._call = call
+        self._tools = tools
+        self._filter = chosen.filter
+        self._fails_open = chosen.fails_open
+        self._is_duplex = mode in {None, BodyMode.FULL_DUPLEX_STREAMED}
+        self._has_body = mode is not BodyMode.NONE
+        self._is_passing = False
+        """The filter has failed, and the route says that the rest goes on without it."""
+        self._is_done = False
+
+    def headers(self, incoming: Incoming) -> None:
+        """The response's headers: the last moment at which the client can be told something else."""
+        if not incoming.ends and (
+            not self._has_body or incoming.headers.get("content-encoding", "identity") != "identity"
+        ):
+            self._can_not_start()
+            return
+        self._call.send(headers_reply("response_headers", remove_headers=() if incoming.ends else _REMOVED))
+
+    def body(self, incoming: Incoming) -> None:
+        """A piece of the response's body."""
+        data, ends = incoming.body, incoming.ends
+        if not self._is_passing:
+            try:
+                data = self._filter.feed(data, self._tools.clock())
+                if ends:
+                    data += self._filter.finish()
+            except Exception:
+                self._fail()
+        self._send(data, ends=ends)
+
+    def trailers(self, incoming: Incoming) -> None:
+        """The response's trailers, after its body."""
+        if self._is_duplex and (rest := self._finished()):
+            self._send(rest, ends=False)
+        self._is_done = True
+        self._call.send(unchanged_reply("response_trailers"))
+
+    def tick(self) -> None:
+        """Send what has been held back for long enough."""
+        if self._is_passing or self._is_done or not self._is_duplex:
+            return
+        try:
+            data = self._filter.flush_due(self._tools.clock())
+        except Exception:
+            self._fail()
+            return
+        if data:
+            self._send(data, ends=False)
+
+    def closed(self) -> None:
+        """The call is over."""
+        self._is_done = True
+
+    def _finished(self) -> bytes:
+        if self._is_passing:
+            return b""
+        try:
+            return self._filter.finish()
+        except Exception:
+            self._fail()
+            return b""
+
+    def _send(self, data: bytes, *, ends: bool) -> None:
+        if self._is_done:
+            return
+        self._is_done = ends
+        if not self._is_duplex:
+            self._call.send(replaced_body_reply("response_body", data))
+        elif data or ends:
+            for reply in streamed_replies("response_body", data, ends=ends):
+                self._call.send(reply)
+
+    def _can_not_start(self) -> None:
+        self._tools.on_failure()
+        if self._fails_open:
+            self._is_passing = True
+            self._call.send(unchanged_reply("response_headers"))
+            return
+        self._is_done = True
+        self._call.send(_filter_failed())
+
+    def _fail(self) -> None:
+        """The filter raised. What the exception says goes to nobody: it may quote the response."""
+        self._tools.on_failure()
+        self._is_passing = True
+        if not self._fails_open:
+            self._is_done = True
+            self._call.finish(Status.ABORTED, "the filter failed, and its route fails closed")
+
+
+class RefusingSide:
+    """The response's side of a call for which no filter could be chosen: the client gets an error instead."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def headers(self, incoming: Incoming) -> None:
+        """The response's headers."""
+        self._call.send(_filter_failed())
+
+    def body(self, incoming: Incoming) -> None:
+        """Nothing of it is passed on."""
+
+    def trailers(self, incoming: Incoming) -> None:
+        """Nothing of them is passed on."""
+
+    def closed(self) -> None:
+        """Nothing is kept."""
+
+
+def _filter_failed() -> bytes:
+    refused = refuse(Reason.FILTER_UNAVAILABLE, _FAILED)
+    return immediate_reply(refused.status, (("content-type", "application/json"),), refused.body, refused.reason.value)

@@ -1,0 +1,199 @@
+"""The request's side of external processing: gathers a request, asks for an endpoint, sends the request on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from inspect import isawaitable
+
+from gateway.body_edits import apply_edits
+from gateway.decision import Request
+from gateway.ext_authz import DESTINATION_HEADER, MAX_BODY_BYTES
+from gateway.ext_proc_contract import EndpointPicker, Pick, PickRequest, Reply, Verdict
+from gateway.ext_proc_messages import (
+    BodyMode,
+    Incoming,
+    headers_reply,
+    immediate_reply,
+    streamed_replies,
+    unchanged_reply,
+)
+from gateway.http2.grpc_calls import Call, CallRefused
+from gateway.http2.grpc_status import Status
+from gateway.refusals import Reason, Refused, refuse
+
+LB_NAMESPACE = "envoy.lb"
+SUBSET_NAMESPACE = "envoy.lb.subset_hint"
+SUBSET_KEY = f"{DESTINATION_HEADER}-subset"
+SERVED_KEY = f"{DESTINATION_HEADER}-served"
+
+_JSON = ("content-type", "application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class PickingTools:
+    """What every request's side needs."""
+
+    picker: EndpointPicker
+    clock: Callable[[], float]
+    on_failure: Callable[[], None]
+
+
+class PickingSide:
+    """The request's side of one call that picks an endpoint. Nothing goes on before the whole request is there."""
+
+    def __init__(self, call: Call, tools: PickingTools, mode: BodyMode | None) -> None:
+        if mode not in {None, BodyMode.NONE, BodyMode.FULL_DUPLEX_STREAMED}:
+            raise CallRefused(
+                Status.FAILED_PRECONDITION, f"request_body_mode must be FULL_DUPLEX_STREAMED or NONE, not {mode.name}"
+            )
+        self._call = call
+        self._tools = tools
+        self._has_body = mode is not BodyMode.NONE
+        self._headers: dict[str, str] = {}
+        self._subset: tuple[str, ...] | None = None
+        self._pieces: list[bytes] = []
+        self._body_bytes = 0
+        self._has_trailers = False
+        self._waiting: asyncio.Task[None] | None = None
+        self._is_decided = False
+        self.pick: Pick | None = None
+        """``None`` = not picked, or not yet."""
+
+    def headers(self, incoming: Incoming) -> None:
+        """The request's headers."""
+        self._headers = incoming.headers
+        self._subset = incoming.listed(SUBSET_NAMESPACE, SUBSET_KEY)
+        if incoming.ends or not self._has_body:
+            self._has_body = False
+            self._decide()
+
+    def body(self, incoming: Incoming) -> None:
+        """A piece of the request's body."""
+        if self._is_decided:
+            return
+        self._pieces.append(incoming.body)
+        self._body_bytes += len(self._pieces[-1])
+        if self._body_bytes > MAX_BODY_BYTES:
+            self._pieces.clear()
+            self._is_decided = True
+            self._reply(_refused(refuse(Reason.BODY_TOO_LARGE, f"The body is larger than {MAX_BODY_BYTES} bytes.")))
+        elif incoming.ends:
+            self._decide()
+
+    def trailers(self, incoming: Incoming) -> None:
+        """The request's trailers, after its body."""
+        if not self._is_decided:
+            self._has_trailers = True
+            self._decide()
+
+    def closed(self) -> None:
+        """The call is over."""
+        self._is_decided = True
+        self._pieces.clear()
+        if self._waiting is not None:
+            self._waiting.cancel()
+        if self.pick is not None:
+            self._tools.picker.ended(self.pick)
+
+    def _decide(self) -> None:
+        self._is_decided = True
+        body = b"".join(self._pieces)
+        self._pieces.clear()
+        headers = self._headers
+        request = Request(headers.get(":method", ""), headers.get(":path", ""), headers, body)
+        try:
+            verdict = self._tools.picker.pick(PickRequest(request, self._subset), self._tools.clock())
+            if isawaitable(verdict):
+                self._waiting = asyncio.ensure_future(self._decide_later(verdict, body))
+            else:
+                self._carry_out(verdict, body)
+        except Exception:
+            self._fail()
+
+    async def _decide_later(self, verdict: Awaitable[Verdict], body: bytes) -> None:
+        try:
+            self._carry_out(await verdict, body)
+        except asyncio.CancelledError:
+            self._end_unseen(verdict)
+            raise
+        except Exception:
+            self._fail()
+
+    def _end_unseen(self, verdict: Awaitable[Verdict]) -> None:
+        """The client left in the moment between the answer and this call's turn to hear it."""
+        if isinstance(verdict, asyncio.Future) and verdict.done() and not verdict.cancelled():
+            picked = None if verdict.exception() else verdict.result()
+            if isinstance(picked, Pick):
+                self._tools.picker.ended(picked)
+
+    def _fail(self) -> None:
+        self._tools.on_failure()
+        message = "The gateway could not decide about this request; it was not passed on."
+        self._reply(_refused(refuse(Reason.INTERNAL, message)))
+
+    def _carry_out(self, verdict: Verdict, body: bytes) -> None:
+        if isinstance(verdict, Reply):
+            self._reply(verdict)
+            return
+        self.pick = verdict
+        endpoints = [endpoint for endpoint in verdict.endpoints if _is_allowed(endpoint, self._subset)]
+        if not endpoints:
+            self._reply(
+                _refused(refuse(Reason.NO_ENDPOINT, "No engine is ready for this request; try again in a moment."))
+            )
+            return
+        changed = apply_edits(body, verdict.edits)  # the proxy sends it chunked: in this mode it states no length
+        destination = ",".join(endpoints)
+        self._call.send(
+            headers_reply(
+                "request_headers",
+                set_headers=[(DESTINATION_HEADER, destination), *verdict.headers_to_set],
+                remove_headers=verdict.headers_to_remove,
+                metadata={LB_NAMESPACE: {DESTINATION_HEADER: destination}},
+            )
+        )
+        if self._has_body:
+            for reply in streamed_replies("request_body", changed, ends=not self._has_trailers):
+                self._call.send(reply)
+        if self._has_trailers:
+            self._call.send(unchanged_reply("request_trailers"))
+
+    def _reply(self, reply: Reply) -> None:
+        self._call.send(immediate_reply(reply.status, reply.headers, reply.body, reply.code))
+
+
+class PassingSide:
+    """A side that nobody asks about: every piece goes on as it came."""
+
+    def __init__(self, call: Call, side: str, mode: BodyMode | None) -> None:
+        self._call = call
+        self._side = side
+        self._is_duplex = mode in {None, BodyMode.FULL_DUPLEX_STREAMED}
+
+    def headers(self, incoming: Incoming) -> None:
+        """Headers."""
+        self._call.send(unchanged_reply(f"{self._side}_headers"))
+
+    def body(self, incoming: Incoming) -> None:
+        """A piece of the body."""
+        kind = f"{self._side}_body"
+        if not self._is_duplex:
+            self._call.send(unchanged_reply(kind))
+            return
+        for reply in streamed_replies(kind, incoming.body, ends=incoming.ends):
+            self._call.send(reply)
+
+    def trailers(self, incoming: Incoming) -> None:
+        """Trailers."""
+        self._call.send(unchanged_reply(f"{self._side}_trailers"))
+
+    def closed(self) -> None:
+        """Nothing is kept."""
+
+
+def _is_allowed(endpoint: str, subset: tuple[str, ...] | None) -> bool:
+    return subset is None or endpoint in subset or endpoint.rpartition(":")[0] in subset
+
+
+def _refused(refused: Refused) -> Reply:
+    return Reply(refused.status, refused.body, (_JSON, *refused.headers), refused.reason.value)
