@@ -1,8 +1,8 @@
 """How a rule of the cloud becomes a policy: what a resource looks like to a rule, and which resources it looks at."""
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pulumi_policy import ResourceValidationPolicy
 
@@ -139,7 +139,9 @@ class Stack:
 
 
 Judge: TypeAlias = Callable[[Seen], Iterable[Finding]]
-StackJudge: TypeAlias = Callable[[Stack, Ground], Iterable[tuple[Seen | None, Finding]]]
+StackJudge: TypeAlias = Callable[[Stack, Ground], Iterable[tuple[Seen | None, Finding | Exception]]]
+"""What is found where, and where something could not be read that the answer needs."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,17 @@ class StackCheck:
 
     rules: tuple[CloudRule, ...]
     judge: StackJudge
+
+
+def gathered(
+    items: Iterable[Seen], look: Callable[[Seen], Iterable[T]], into: list[T]
+) -> Iterator[tuple[Seen, Exception]]:
+    """Put what is seen at each resource into a list; gives those where it can't be seen, and why."""
+    for item in items:
+        try:
+            into.extend(look(item))
+        except Exception as error:  # of one resource alone: the others count
+            yield item, error
 
 
 class PolicyOfTypes(ResourceValidationPolicy):

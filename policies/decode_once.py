@@ -8,7 +8,6 @@ the whole stack see first.
 
 from collections.abc import Callable
 from functools import partial
-from traceback import walk_tb
 from typing import Any
 
 from pulumi.runtime.proto import analyzer_pb2
@@ -25,8 +24,9 @@ from pulumi_policy import (
 from pulumi_policy import policy as framework
 from pulumi_policy.proxy import UnknownValueError
 
-from policies.adapter import PolicyOfTypes, Seen
+from policies.adapter import PolicyOfTypes
 from policies.inputs_first import Inputs
+from policies.judging import NotRead, Unread
 from policies.telling import Capped, capped
 
 _SERVER = "_PolicyAnalyzerServicer"
@@ -117,11 +117,22 @@ class DecodedOnce(_Framework):
         try:
             ask(told)
         except UnknownValueError as unknown:
-            message = f"can't run policy '{policy.name}' during preview: {unknown.message}"
-            self._add(response, policy, message, analyzer_pb2.ADVISORY)
-        except Exception as error:  # whatever a value that nobody thought of does to a rule
-            self._add(response, policy, _unreadable(policy, error), analyzer_pb2.MANDATORY, urn=_urn_of(error))
+            self._wait(policy, unknown, response)
+        except Exception as error:
+            self._refuse(policy, error if isinstance(error, NotRead) else NotRead([Unread(None, error)]), response)
         told.close()
+
+    def _refuse(self, policy: Policy, error: NotRead, response: analyzer_pb2.AnalyzeResponse) -> None:
+        """One refusal for each place that can't be read, and what is not known beside it."""
+        told = {(place.seen.urn if place.seen else "", _unreadable(policy, place)): None for place in error.places}
+        for urn, message in told:
+            self._add(response, policy, message, analyzer_pb2.MANDATORY, urn=urn)
+        if error.pending is not None:
+            self._wait(policy, error.pending, response)
+
+    def _wait(self, policy: Policy, unknown: UnknownValueError, response: analyzer_pb2.AnalyzeResponse) -> None:
+        message = f"can't run policy '{policy.name}' during preview: {unknown.message}"
+        self._add(response, policy, message, analyzer_pb2.ADVISORY)
 
     def _add(
         self,
@@ -153,20 +164,9 @@ def _of_policy(heard: ResourceValidationArgs, config: dict[str, Any] | None) -> 
     )
 
 
-def _unreadable(policy: Policy, error: Exception) -> str:
+def _unreadable(policy: Policy, place: Unread) -> str:
     """Which resource a policy could not read, and why."""
-    seen = _seen_at(error)
+    error = place.error
     said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    return capped(f"{policy.description}\n{seen.name if seen else 'the stack'}: can't be read: {said}")
-
-
-def _urn_of(error: Exception) -> str:
-    seen = _seen_at(error)
-    return seen.urn if seen else ""
-
-
-def _seen_at(error: Exception) -> Seen | None:
-    """The resource at which a rule looked when it failed: the innermost one on its way."""
-    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    found = (value for frame in reversed(frames) for value in frame.f_locals.values() if isinstance(value, Seen))
-    return next(found, None)
+    name = place.seen.name if place.seen else "the stack"
+    return capped(f"{policy.description}\n{name}: can't be read: {said}")

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from fleet.cloud import node_images
 from fleet.cloud.finding import Finding
 from fleet.cloud.node_images import AMI_TYPES
-from policies.adapter import Check, Seen, Stack, StackCheck
+from policies.adapter import Check, Seen, Stack
 from policies.groups import NODE_GROUP, Group, groups_in
 from policies.helm import CHARTS, charts, is_off
-from policies.knowledge import Ground
 from policies.reading import has, labels, parts, text
 
 DEVICE_PLUGIN = "nvidia-device-plugin"
@@ -74,12 +73,11 @@ def _preload(seen: Seen) -> Iterator[Finding]:
         yield from node_images.preload_findings(known.family, text(item, "ebs", "snapshotId"))
 
 
-def _operator(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
-    for operator, path in operators(stack):
-        names = {group.ami_type or "" for group in groups_in(stack) if group.has_gpus}
-        installs = {part: not is_off(operator.props, *path, part, "enabled") for part in _INSTALLED_BY_DEFAULT}
-        for finding in node_images.operator_findings(names, installs=installs):
-            yield operator, finding
+def _operator(seen: Seen) -> Iterator[Finding]:
+    for path in (path for operator, path in operators(seen.stack) if operator is seen):
+        names = {group.ami_type or "" for group in groups_in(seen.stack) if group.has_gpus}
+        installs = {part: not is_off(seen.props, *path, part, "enabled") for part in _INSTALLED_BY_DEFAULT}
+        yield from node_images.operator_findings(names, installs=installs)
 
 
 def operators(stack: Stack) -> Iterator[tuple[Seen, tuple[str, ...]]]:
@@ -92,16 +90,14 @@ def operators(stack: Stack) -> Iterator[tuple[Seen, tuple[str, ...]]]:
             yield policy, ("spec",)
 
 
-def _device_plugin(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
-    for group in groups_in(stack):
-        if not group.has_gpus:
-            continue
-        announcers = [item for item in charts(stack, DEVICE_PLUGIN) if _lands(item, group)]
-        announcers += [item for item in _operators_plugins(stack) if _operates(group)]
-        for finding in node_images.device_plugin_findings(group.ami_type or "", runs_chart=bool(announcers)):
-            yield group.seen, finding
-        for finding in node_images.announcer_findings([item.name for item in announcers]):
-            yield group.seen, finding
+def _device_plugin(seen: Seen) -> Iterator[Finding]:
+    group = Group(seen)
+    if not group.has_gpus:
+        return
+    announcers = [item for item in charts(seen.stack, DEVICE_PLUGIN) if _lands(item, group)]
+    announcers += [item for item in _operators_plugins(seen.stack) if _operates(group)]
+    yield from node_images.device_plugin_findings(group.ami_type or "", runs_chart=bool(announcers))
+    yield from node_images.announcer_findings([item.name for item in announcers])
 
 
 def _operators_plugins(stack: Stack) -> tuple[Seen, ...]:
@@ -129,6 +125,6 @@ CHECKS = (
     Check((node_images.AMI_ENDED,), _GROUPS, _ended, relates=True),
     Check((node_images.AMI_RELEASE,), _GROUPS, _release, relates=True),
     Check((node_images.PRELOAD,), _GROUPS, _preload, relates=True),
-    StackCheck((node_images.OPERATOR_DRIVER,), _operator),
-    StackCheck((node_images.DEVICE_PLUGIN,), _device_plugin),
+    Check((node_images.OPERATOR_DRIVER,), (*CHARTS, _CLUSTER_POLICY), _operator, relates=True),
+    Check((node_images.DEVICE_PLUGIN,), _GROUPS, _device_plugin, relates=True),
 )

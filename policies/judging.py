@@ -1,10 +1,14 @@
 """What a policy says of a resource or of a stack: what its rule finds there, and where it could not judge.
 
 An unknown value is the framework's `UnknownValueError`. It goes on as `NotJudgedYet`, so that the person at the preview
-reads that the rule has not spoken; everything that could be judged is reported before.
+reads that the rule has not spoken. A value that can't be read goes on in `NotRead`. Neither keeps the rule from other
+places: everything that can be judged is reported before.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from traceback import walk_tb
 
 from pulumi_policy import PolicyResource, ReportViolation, ResourceValidationArgs, StackValidationArgs
 from pulumi_policy.proxy import UnknownValueError
@@ -25,20 +29,70 @@ class NotJudgedYet(UnknownValueError):
         self.message = f"not judged yet: {shown} can't be known before the update, which judges it"
 
 
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A place that a rule could not read."""
+
+    seen: Seen | None
+    """``None`` = the stack as a whole."""
+    error: Exception
+
+
+class NotRead(Exception):
+    """A rule met values that are none of their kind."""
+
+    def __init__(self, places: Sequence[Unread], pending: NotJudgedYet | None = None) -> None:
+        self.places = tuple(places)
+        self.pending = pending
+        """What is not known yet beside it."""
+        super().__init__(f"{len(self.places)} places can't be read")
+
+
+class _Judging:
+    """One rule on its way over resources."""
+
+    def __init__(self, rule: CloudRule, report: ReportViolation) -> None:
+        self._rule, self._report = rule, report
+        self._unknown: list[tuple[str, UnknownValueError]] = []
+        self._unread: list[Unread] = []
+
+    def run(self, seen: Seen | None, judge: Callable[[], Iterable[tuple[Seen | None, Finding | Exception]]]) -> None:
+        """Report what a check finds; where it stops is remembered, and the next one goes on."""
+        try:
+            for place, found in judge():
+                if isinstance(found, Exception):
+                    self._stopped(place, found)
+                elif found.rule is self._rule:
+                    self._report(_message(place, found), place.urn if place else None)
+        except Exception as error:  # whatever a value that nobody thought of does to a rule
+            self._stopped(seen, error)
+
+    def close(self) -> None:
+        """Say where it could not judge, if anywhere."""
+        pending = NotJudgedYet(self._unknown) if self._unknown else None
+        if self._unread:
+            raise NotRead(self._unread, pending)
+        if pending is not None:
+            raise pending
+
+    def _stopped(self, seen: Seen | None, error: Exception) -> None:
+        place = _innermost(error) or seen
+        if isinstance(error, UnknownValueError):
+            self._unknown.append((place.name if place else "the stack", error))
+        else:
+            self._unread.append(Unread(place, error))
+
+
 def judge_resource(
     rule: CloudRule, checks: Sequence[Check], ground: Ground, args: ResourceValidationArgs, report: ReportViolation
 ) -> None:
-    """Report what one rule finds on one resource."""
-    own = [check for check in checks if args.resource_type in check.types]
-    if not own:
-        return
+    """Report what one rule finds on one resource; raises `NotRead` and `NotJudgedYet`."""
     provider = args.provider.props if args.provider is not None else {}
     seen = Seen(args.resource_type, args.name, args.urn, args.props, ground, Stack(), provider)
-    unknown: list[tuple[str, UnknownValueError]] = []
-    for check in own:
-        _report(rule, seen, check, report, unknown)
-    if unknown:
-        raise NotJudgedYet(unknown)
+    judging = _Judging(rule, report)
+    for check in (check for check in checks if args.resource_type in check.types):
+        judging.run(seen, partial(_found_at, check, seen))
+    judging.close()
 
 
 def judge_stack(
@@ -48,22 +102,16 @@ def judge_stack(
     args: StackValidationArgs,
     report: ReportViolation,
 ) -> None:
-    """Report what one rule finds in a whole stack."""
+    """Report what one rule finds in a whole stack; raises `NotRead` and `NotJudgedYet`."""
     stack = _LAST.of(args.resources, ground)
-    unknown: list[tuple[str, UnknownValueError]] = []
+    judging = _Judging(rule, report)
     for check in checks:
-        if isinstance(check, Check):
-            for seen in stack.among(check.types):
-                _report(rule, seen, check, report, unknown)
+        if isinstance(check, StackCheck):
+            judging.run(None, partial(check.judge, stack, ground))
             continue
-        try:
-            for place, finding in check.judge(stack, ground):
-                if finding.rule is rule:
-                    report(_message(place, finding), place.urn if place else None)
-        except UnknownValueError as error:
-            unknown.append(("the stack", error))
-    if unknown:
-        raise NotJudgedYet(unknown)
+        for seen in stack.among(check.types):
+            judging.run(seen, partial(_found_at, check, seen))
+    judging.close()
 
 
 class _LastStack:
@@ -109,15 +157,16 @@ def stack_of(resources: Iterable[PolicyResource], ground: Ground) -> Stack:
     return stack
 
 
-def _report(
-    rule: CloudRule, seen: Seen, check: Check, report: ReportViolation, unknown: list[tuple[str, UnknownValueError]]
-) -> None:
-    try:
-        for finding in check.judge(seen):
-            if finding.rule is rule:
-                report(_message(seen, finding), seen.urn)
-    except UnknownValueError as error:
-        unknown.append((seen.name, error))
+def _found_at(check: Check, seen: Seen) -> Iterable[tuple[Seen, Finding]]:
+    for finding in check.judge(seen):
+        yield seen, finding
+
+
+def _innermost(error: Exception) -> Seen | None:
+    """The resource at which a rule looked when it failed: the innermost one on its way."""
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    found = (value for frame in reversed(frames) for value in frame.f_locals.values() if isinstance(value, Seen))
+    return next(found, None)
 
 
 def _message(seen: Seen | None, finding: Finding) -> str:

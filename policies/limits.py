@@ -8,9 +8,9 @@ from pulumi_policy import ResourceValidationArgs
 from fleet.cloud import limits
 from fleet.cloud.finding import Finding
 from fleet.prices import bundled
-from policies.adapter import Check, Props, Seen, Stack, StackCheck, TypesUnder
+from policies.adapter import Check, Props, Seen, Stack, StackCheck, TypesUnder, gathered
 from policies.data import BUCKETS
-from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group, groups_in
+from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group
 from policies.instances import INSTANCE, MACHINES, SPOT
 from policies.knowledge import Ground
 from policies.reading import Unreadable, document, labels, number, parts, text, texts
@@ -116,25 +116,29 @@ def _is_in(requirement: Props) -> bool:
     return text(requirement, "operator") == "In"
 
 
-def _cost(stack: Stack, ground: Ground) -> Iterator[tuple[Seen | None, Finding]]:
+def _cost(stack: Stack, ground: Ground) -> Iterator[tuple[Seen | None, Finding | Exception]]:
     limit = ground.platform.max_usd_per_hour
     if limit is None:
         return
-    prices = {group.seen.name: price for group in groups_in(stack) if (price := _price(group)) is not None}
-    for finding in limits.cost_findings(prices, limit):
+    prices: list[tuple[str, float]] = []
+    yield from gathered(stack.of(NODE_GROUP), _prices, prices)
+    for finding in limits.cost_findings(dict(prices), limit):
         yield None, finding
 
 
-def _price(group: Group) -> float | None:
+def _prices(seen: Seen) -> Iterator[tuple[str, float]]:
     """What a node group costs an hour at its largest, of the dearest type that it may take.
 
-    ``None`` = no price is known, which the program's outputs say.
+    Nothing where no price is known, which the program's outputs say.
     """
+    group = Group(seen)
     names = (group.template_type,) if group.template_type else group.group_types
     way = {"SPOT": "spot", "CAPACITY_BLOCK": "capacity-block"}.get(group.buying.capacity_type, "on-demand")
     nodes = number(group.props, "scalingConfig", "maxSize") or 0
     prices = [bundled().usd_per_hour(name, nodes=nodes, purchase=way) for name in names]
-    return max((price for price in prices if price is not None), default=None)
+    known = [price for price in prices if price is not None]
+    if known:
+        yield seen.name, max(known)
 
 
 def _tags(seen: Seen) -> Iterator[Finding]:

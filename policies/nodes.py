@@ -9,9 +9,10 @@ from fleet.cloud.finding import Finding
 from fleet.cloud.node_groups import Scaling, Taint, TypePlaces
 from fleet.hardware import InstanceType
 from policies import autoscalers
-from policies.adapter import Check, Seen, Stack, StackCheck
+from policies.adapter import Check, Seen, Stack, StackCheck, gathered
 from policies.groups import NODE_GROUP, TEMPLATE, Group, interfaces_of
 from policies.knowledge import Ground
+from policies.kubernetes_objects import all_objects
 from policies.reading import at, count, flag, has, labels, number, parts, text
 
 _SIZES = {"minSize": "min_size", "desiredSize": "desired_size", "maxSize": "max_size"}
@@ -148,11 +149,15 @@ def _repair(seen: Seen) -> Iterator[Finding]:
         yield from node_groups.repair_findings(is_enabled=is_enabled)
 
 
-def _autoscalers(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
+def _autoscalers(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding | Exception]]:
+    ways: list[str] = []
+    yield from gathered(stack.by_urn.values(), autoscalers.ways_of, ways)
+    if autoscalers.CLUSTER_AUTOSCALER not in ways:
+        yield from gathered(all_objects(stack), autoscalers.ways_of_pods, ways)
     found = node_groups.autoscaler_findings(
-        has_karpenter=autoscalers.has_karpenter(stack),
-        has_cluster_autoscaler=autoscalers.has_cluster_autoscaler(stack),
-        has_auto_mode=autoscalers.has_auto_mode(stack),
+        has_karpenter=autoscalers.KARPENTER in ways,
+        has_cluster_autoscaler=autoscalers.CLUSTER_AUTOSCALER in ways,
+        has_auto_mode=autoscalers.AUTO_MODE in ways,
     )
     for finding in found:
         yield None, finding

@@ -6,14 +6,12 @@ from typing import Any
 from fleet.cloud import isolation
 from fleet.cloud.finding import Finding
 from fleet.cloud.labels import GPU_RESOURCE, POOL_LABEL
-from fleet.cloud.objects import PodOwner
 from fleet.manifest import ManifestError, load_yaml
-from policies.adapter import Seen, Stack, StackCheck
+from policies.adapter import Check, Seen, Stack
 from policies.groups import NODE_GROUP
 from policies.helm import charts
 from policies.images import DEVICE_PLUGIN
-from policies.knowledge import Ground
-from policies.kubernetes_objects import all_objects, holds_pods, object_of
+from policies.kubernetes_objects import EVERY_TYPE, holds_pods, object_of
 from policies.manifests import CONFIG_MAP, is_manifest, rendered
 from policies.reading import at, labels
 from policies.sharing import CONFIG_LABEL
@@ -24,22 +22,11 @@ from workloads.values import as_flag, as_map, as_maps
 _SHARED_BY = ("timeSlicing", "mps")
 
 
-def _shared_names(stack: Stack, ground: Ground) -> Iterator[tuple[Seen | None, Finding]]:
-    alone = [(seen, owner) for seen, owner in _owners(stack, ground) if isolation.asks_whole(owner)]
-    if not alone:
-        return
-    pools = frozenset(_sharing_pools(stack))
-    for seen, owner in alone:
-        for finding in isolation.shared_name_findings(owner, pools):
-            yield seen, finding
-
-
-def _owners(stack: Stack, ground: Ground) -> Iterator[tuple[Seen, PodOwner]]:
-    """What makes pods, written by the program or rendered from its manifests."""
-    for seen in all_objects(stack):
-        for item in _items(seen):
-            for owner in pod_owners(item, ground.stack.pools):
-                yield seen, owner
+def _shared_names(seen: Seen) -> Iterator[Finding]:
+    """Of what makes pods, written by the program or rendered from its manifests."""
+    owners = (owner for item in _items(seen) for owner in pod_owners(item, seen.ground.stack.pools))
+    for owner in filter(isolation.asks_whole, owners):
+        yield from isolation.shared_name_findings(owner, frozenset(_sharing_pools(seen.stack)))
 
 
 def _items(seen: Seen) -> tuple[KubernetesObject, ...]:
@@ -75,4 +62,4 @@ def _keeps_name(way: Mapping[str, Any]) -> bool:
     return as_flag(way.get("renameByDefault")) is not True and any(not item.get("rename") for item in shared)
 
 
-CHECKS = (StackCheck((isolation.SHARED_NAME,), _shared_names),)
+CHECKS = (Check((isolation.SHARED_NAME,), EVERY_TYPE, _shared_names, relates=True),)

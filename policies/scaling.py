@@ -1,14 +1,13 @@
 """Policies on what decides the number of replicas, and on definitions that come with objects of theirs."""
 
-from collections.abc import Iterator, Sequence
-from collections.abc import Set as AbstractSet
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache, partial
 
 from fleet.cloud import scaling
 from fleet.cloud.finding import Finding
 from fleet.cloud.scaling import Bundle, Claim, Workload
 from fleet.engine import MetricsDialect
-from policies.adapter import Check, Seen, Stack, StackCheck
+from policies.adapter import Check, Seen, Stack, StackCheck, gathered
 from policies.knowledge import Files, Ground
 from policies.kubernetes_objects import (
     BUNDLES,
@@ -64,36 +63,39 @@ def _dialects(files: Files, engine: str | None) -> tuple[MetricsDialect, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _owners(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
-    maps = [seen for seen in stack.of(CONFIG_MAP) if is_manifest(seen)]
-    items = [item for seen in maps for item in rendered(seen)]
+def _owners(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding | Exception]]:
+    items: list[Plain] = []
+    yield from gathered(stack.of(CONFIG_MAP), _rendered_items, items)
     claims = [claim for item in items if (claim := reading.claim(item)) is not None]
-    claims += _own_claims(stack, claims)
     workloads = [found for item in items if (found := reading.workload(item)) is not None]
-    scaled = {claim.workload.split("/")[1] for claim in claims}
-    for finding in scaling.owner_findings([*workloads, *_own_workloads(stack, scaled)], claims):
+    own: list[Claim] = []
+    yield from gathered(all_objects(stack), _own_claims, own)
+    claims += [claim for claim in own if claim not in claims]  # one that rendering gives as well is the same one
+    scaled = frozenset(claim.workload.split("/")[1] for claim in claims)
+    yield from gathered(all_objects(stack), partial(_own_workloads, scaled), workloads)
+    for finding in scaling.owner_findings(workloads, claims):
         yield None, finding
 
 
-def _own_workloads(stack: Stack, kinds: AbstractSet[str]) -> Iterator[Workload]:
+def _rendered_items(seen: Seen) -> Iterable[Plain]:
+    return rendered(seen) if is_manifest(seen) else ()
+
+
+def _own_workloads(scaled: frozenset[str], seen: Seen) -> Iterator[Workload]:
     """What has replicas, of the kinds that somebody scales."""
-    for seen in all_objects(stack):
-        if stem_of(seen) not in kinds:
-            continue
-        ignores = any(path in _REPLICAS for path in seen.ignored)
-        for item in _with_spec(seen, "replicas"):
-            found = reading.workload(item, ignores_replicas=ignores)
-            if found is not None:
-                yield found
+    if stem_of(seen) not in scaled:
+        return
+    ignores = any(path in _REPLICAS for path in seen.ignored)
+    for item in _with_spec(seen, "replicas"):
+        found = reading.workload(item, ignores_replicas=ignores)
+        if found is not None:
+            yield found
 
 
-def _own_claims(stack: Stack, rendered_ones: Sequence[Claim]) -> Iterator[Claim]:
-    """The scalers of the program; one that rendering gives as well is the same one."""
-    for seen in all_objects(stack):
-        items = _with_spec(seen, "scaleTargetRef") if stem_of(seen) in reading.SCALERS else ()
-        for found in map(reading.claim, items):
-            if found is not None and found not in rendered_ones:
-                yield found
+def _own_claims(seen: Seen) -> Iterator[Claim]:
+    """A scaler of the program."""
+    items = _with_spec(seen, "scaleTargetRef") if stem_of(seen) in reading.SCALERS else ()
+    return (found for found in map(reading.claim, items) if found is not None)
 
 
 def _with_spec(seen: Seen, key: str) -> list[Plain]:
@@ -104,19 +106,16 @@ def _with_spec(seen: Seen, key: str) -> list[Plain]:
     return [{**head_of(seen), "metadata": metadata, "spec": {key: plain(at(seen.props, "spec", key))}}]
 
 
-def _bundles(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
-    objects = list(all_objects(stack))
-    for bundle in stack.of(*BUNDLES):
-        inside = [seen for seen in objects if bundle.urn in _ancestors(stack, seen)]
-        defines = frozenset(
-            f"{text(seen.props, 'spec', 'group')}/{text(seen.props, 'spec', 'names', 'kind')}"
-            for seen in inside
-            if kind_of(seen) == DEFINITION_KIND
-        )
-        objects_in = [seen for seen in inside if kind_of(seen) != DEFINITION_KIND]
-        uses = frozenset(kind for seen in objects_in for kind in (kind_of(seen), f"{group_of(seen)}/{stem_of(seen)}"))
-        for finding in scaling.bundle_findings(Bundle(bundle.name, defines, uses)):
-            yield bundle, finding
+def _bundle(bundle: Seen) -> Iterator[Finding]:
+    inside = [seen for seen in all_objects(bundle.stack) if bundle.urn in _ancestors(bundle.stack, seen)]
+    defines = frozenset(
+        f"{text(seen.props, 'spec', 'group')}/{text(seen.props, 'spec', 'names', 'kind')}"
+        for seen in inside
+        if kind_of(seen) == DEFINITION_KIND
+    )
+    objects_in = [seen for seen in inside if kind_of(seen) != DEFINITION_KIND]
+    uses = frozenset(kind for seen in objects_in for kind in (kind_of(seen), f"{group_of(seen)}/{stem_of(seen)}"))
+    yield from scaling.bundle_findings(Bundle(bundle.name, defines, uses))
 
 
 def _ancestors(stack: Stack, seen: Seen) -> Iterator[str]:
@@ -132,5 +131,5 @@ CHECKS = (
     Check(_TRIGGER_RULES, EVERY_TYPE, _own_scaler),
     Check(_TRIGGER_RULES, (CONFIG_MAP,), _rendered_scalers),
     StackCheck((scaling.ONE_OWNER,), _owners),
-    StackCheck((scaling.CRD_APART,), _bundles),
+    Check((scaling.CRD_APART,), BUNDLES, _bundle, relates=True),
 )

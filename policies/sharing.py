@@ -9,11 +9,10 @@ from fleet.cloud.node_sharing import NodeSharing
 from fleet.hardware import GpuModel, gpu
 from fleet.manifest import ManifestError, load_yaml
 from fleet.sharing import SharingWay
-from policies.adapter import Check, Seen, Stack, StackCheck
+from policies.adapter import Check, Seen
 from policies.groups import CLUSTER, NODE_GROUP, Group
-from policies.helm import charts
+from policies.helm import CHARTS, chart_name, charts
 from policies.images import DEVICE_PLUGIN
-from policies.knowledge import Ground
 from policies.reading import at, flag, labels, text
 
 MIG_LABEL = "nvidia.com/mig.config"
@@ -98,14 +97,12 @@ def _replicas(settings: object) -> tuple[object, ...]:
     return tuple(item.get("replicas") if isinstance(item, Mapping) else str(item) for item in resources)
 
 
-def _dynamic(stack: Stack, _: Ground) -> Iterator[tuple[Seen | None, Finding]]:
-    for release in charts(stack, *DRA_DRIVERS):
-        if not flag(at(release.props, "values") or {}, "featureGates", "DynamicMIG"):
-            continue
-        sharing = NodeSharing(SharingWay.DYNAMIC_SLICES, uses_dra=True)
-        for cluster in stack.of(CLUSTER):
-            for finding in node_sharing.dynamic_findings(sharing, text(cluster.props, "version") or "1"):
-                yield release, finding
+def _dynamic(seen: Seen) -> Iterator[Finding]:
+    if chart_name(seen) not in DRA_DRIVERS or not flag(at(seen.props, "values") or {}, "featureGates", "DynamicMIG"):
+        return
+    sharing = NodeSharing(SharingWay.DYNAMIC_SLICES, uses_dra=True)
+    for cluster in seen.stack.of(CLUSTER):
+        yield from node_sharing.dynamic_findings(sharing, text(cluster.props, "version") or "1")
 
 
 _GROUPS = (NODE_GROUP,)
@@ -113,7 +110,7 @@ CHECKS = (
     Check((node_sharing.MIG_SUPPORT, node_sharing.MIG_PROFILE), _GROUPS, _mig, relates=True),
     Check((node_sharing.MIG_IMAGE,), _GROUPS, _mig_image, relates=True),
     Check((node_sharing.SHARES,), _GROUPS, _shares, relates=True),
-    StackCheck((node_sharing.DYNAMIC,), _dynamic),
+    Check((node_sharing.DYNAMIC,), CHARTS, _dynamic, relates=True),
 )
 WITHOUT_POLICY = {
     node_sharing.TENANTS.id: "a pool does not say whose pods come to it; manifests do: gpu-isolation, manifest-refused",
