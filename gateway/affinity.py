@@ -1,9 +1,13 @@
-"""What makes two requests parts of one conversation."""
+"""What requests have in common: the conversation that decides on the arm, and the blocks of the prompt. Pure."""
 
 import hashlib
 import json
 from collections.abc import Mapping
 
+from gateway.prompt_blocks import PromptBlocks, block_number, chain_root, text_blocks, token_blocks
+from gateway.prompt_text import prompt_text, prompt_tokens_given
+
+DEFAULT_BLOCK_TOKENS = 16
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -19,6 +23,27 @@ def conversation_key(tenant: str, model: str, document: Mapping[str, object]) ->
         data = part.encode("utf-8", "surrogatepass")
         hasher.update(len(data).to_bytes(8, "big") + data)
     return hasher.digest()
+
+
+def prompt_blocks(
+    document: Mapping[str, object],
+    *,
+    model: str,
+    cache_salt: str | None = None,
+    block_tokens: int = DEFAULT_BLOCK_TOKENS,
+) -> PromptBlocks:
+    """The blocks of a request's prompt: of tokens (``block_tokens`` each, as the engine has them) where it gives token
+    ids, else of text."""
+    root = chain_root(model, cache_salt)
+    tokens = prompt_tokens_given(document)
+    if tokens is not None:
+        return token_blocks(tokens, root, block_tokens)
+    return text_blocks(prompt_text(document), root)
+
+
+def session_key(tenant: str, session: str) -> int:
+    """A number for the session that a client names; the same name of another tenant is another session."""
+    return block_number(chain_root(tenant, session))
 
 
 def _opening(document: Mapping[str, object]) -> str:

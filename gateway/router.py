@@ -1,44 +1,141 @@
-"""Where a request goes: the arm by weight and conversation, then endpoints by load and turn. Pure."""
+"""Where a request goes: the arm by weight and conversation, then an endpoint of it by a policy. Pure.
 
-import hashlib
-import math
-from collections.abc import Mapping, Sequence
+The router believes what it sent where (``PrefixIndex``) and counts what has not ended (``LoadBook``); engines correct
+both by KV events and metrics. Time and chance are passed in.
+"""
 
-from fleet.snapshot import GatewayArm, GatewayEndpoint
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from random import Random
 
-MAX_TRIES = 3
-_BITS = 52
-"""As many as a float holds with a half left over, so that the fraction is never 0 or 1."""
+from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, usable_endpoints
+from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
+from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
+from gateway.routing_policies import Candidate, PolicyName, RoutingRequest, Situation, policy_of
 
+__all__ = [
+    "MAX_TRIES",
+    "Choice",
+    "EngineMetrics",
+    "InFlight",
+    "PolicyName",
+    "Router",
+    "RouterSettings",
+    "RoutingRequest",
+    "order_endpoints",
+    "pick_arm",
+    "usable_endpoints",
+]
 
-def pick_arm(arms: Sequence[GatewayArm], conversation: bytes) -> GatewayArm | None:
-    """The arm of a conversation, or ``None`` when no arm has weight and an endpoint.
-
-    Weighted rendezvous hashing: each arm gets its share of conversations exactly in the long run, a conversation
-    stays with its arm whatever the order of the arms, and more weight for one arm moves conversations to it alone.
-    """
-    candidates = [arm for arm in arms if arm.weight > 0 and usable_endpoints(arm)]
-    return max(candidates, key=lambda arm: _attraction(arm, conversation), default=None)
-
-
-def order_endpoints(arm: GatewayArm, in_flight: Mapping[str, int], turn: int) -> tuple[str, ...]:
-    """The endpoints to try, best first: the least requests in flight, equals by turn. Draining ones get nothing new."""
-    usable = usable_endpoints(arm)
-    if not usable:
-        return ()
-    first = turn % len(usable)
-    by_turn = [endpoint.address for endpoint in (*usable[first:], *usable[:first])]
-    return tuple(sorted(by_turn, key=lambda address: in_flight.get(address, 0))[:MAX_TRIES])
-
-
-def usable_endpoints(arm: GatewayArm) -> tuple[GatewayEndpoint, ...]:
-    """The endpoints that take new requests."""
-    return tuple(endpoint for endpoint in arm.endpoints if not endpoint.is_draining)
+_SESSION_SHARE = 0.9
+"""Of a prompt, where the last turn of its session went, even if its blocks say less: the session may be kept there."""
 
 
-def _attraction(arm: GatewayArm, conversation: bytes) -> float:
-    """log(weight) plus a Gumbel-distributed number of (conversation, arm): its maximum falls on arms by weight."""
-    name = f"{arm.deployment}\0{arm.identity}".encode()
-    number = int.from_bytes(hashlib.blake2b(conversation + name, digest_size=8).digest(), "big") >> (64 - _BITS)
-    fraction = (number + 0.5) / (1 << _BITS)
-    return math.log(arm.weight) - math.log(-math.log(fraction))
+@dataclass(frozen=True, slots=True)
+class RouterSettings:
+    """How a router chooses and what it assumes of engines that say nothing."""
+
+    policy: PolicyName = PolicyName.ESTIMATED_TTFT
+    prefill_tokens_per_second: float = DEFAULT_PREFILL_TOKENS_PER_SECOND
+    capacity_blocks: int = DEFAULT_CAPACITY_BLOCKS
+    """Blocks that an engine can hold, where it has not said so."""
+    ttl_seconds: float = DEFAULT_TTL_SECONDS
+    gateways: int = 1
+    """How many gateways decide side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The endpoints to try, best first, and what each is believed to have cached."""
+
+    request: RoutingRequest
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The retry plan."""
+        return tuple(candidate.address for candidate in self.candidates)
+
+
+class Router:
+    """Chooses endpoints, and remembers what it sent where."""
+
+    def __init__(self, settings: RouterSettings | None = None) -> None:
+        self._settings = settings or RouterSettings()
+        self._policy = policy_of(self._settings.policy, self._settings.gateways)
+        self._index = PrefixIndex(
+            capacity_blocks=self._settings.capacity_blocks, ttl_seconds=self._settings.ttl_seconds
+        )
+        self._loads = LoadBook(prefill_tokens_per_second=self._settings.prefill_tokens_per_second)
+        self._turns: dict[str, int] = {}
+
+    def choose(self, request: RoutingRequest, addresses: Iterable[str], now: float, chance: Random) -> Choice:
+        """Up to three endpoints, best first; the addresses are those that take new requests, in any order."""
+        names = sorted(addresses)
+        if not names:
+            return Choice(request, ())
+        turn = self._turns.get(request.pool, 0)
+        self._turns[request.pool] = turn + 1
+        situation = Situation(request, self._candidates(request, names, now), turn)
+        return Choice(request, tuple(self._policy.order(situation, chance)[:MAX_TRIES]))
+
+    def send(self, choice: Choice, now: float, *, place: int = 0, is_watched: bool = True) -> InFlight:
+        """The request goes to an endpoint of the choice; what is returned must be told its end."""
+        candidate, request = choice.candidates[place], choice.request
+        self._note(candidate.address, request, now)
+        return self._loads.start(candidate.address, candidate.uncached_tokens, now, is_watched=is_watched)
+
+    def heard(self, address: str, request: RoutingRequest, uncached_tokens: int, now: float) -> InFlight:
+        """Another gateway that shares its state has sent a request; its end will be told as well."""
+        self._note(address, request, now)
+        return self._loads.start(address, uncached_tokens, now)
+
+    def _note(self, address: str, request: RoutingRequest, now: float) -> None:
+        if self._policy.uses_prefixes:
+            self._index.note(address, request.blocks, now)
+            if request.session is not None:
+                self._index.note(address, (request.session,), now)
+
+    def _candidates(self, request: RoutingRequest, names: Sequence[str], now: float) -> list[Candidate]:
+        depths = self._index.depths(request.blocks, now) if self._policy.uses_prefixes else {}
+        homes = self._index.depths((request.session,), now) if request.session is not None else {}
+        loads = self._loads.loads(names, now)
+        found = []
+        for name, load in zip(names, loads, strict=True):
+            cached = depths.get(name, 0) * request.block_tokens
+            if name in homes:
+                cached = max(cached, int(_SESSION_SHARE * request.prompt_tokens))
+            found.append(Candidate(name, load, cached, max(1, request.prompt_tokens - cached)))
+        return found
+
+    # --- What engines and the snapshot say ---
+    def measured(self, address: str, metrics: EngineMetrics) -> None:
+        """An engine's metrics were read."""
+        self._loads.measured(address, metrics)
+
+    def capacity(self, address: str, blocks: int) -> None:
+        """An engine has said how many blocks it can hold."""
+        self._index.set_capacity(address, blocks)
+
+    def stored(self, address: str, blocks: Sequence[Block], now: float) -> None:
+        """An engine has said that it holds these blocks of one prompt."""
+        self._index.note(address, blocks, now)
+
+    def removed(self, address: str, blocks: Iterable[Block]) -> None:
+        """An engine has said that it no longer holds these blocks."""
+        self._index.drop(address, blocks)
+
+    def cleared(self, address: str) -> None:
+        """An engine has said that it holds nothing."""
+        self._index.reset(address)
+
+    def restarted(self, address: str) -> None:
+        """An engine is a new process: its cache and its queue are empty."""
+        self._index.reset(address)
+        self._loads.restarted(address)
+
+    def keep_only(self, addresses: Collection[str], pools: Collection[str]) -> None:
+        """Forget endpoints and arms that are no longer in the snapshot."""
+        self._index.keep_only(addresses)
+        self._loads.keep_only(addresses)
+        self._turns = {pool: turn for pool, turn in self._turns.items() if pool in pools}

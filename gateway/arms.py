@@ -1,0 +1,44 @@
+"""Which arm of a route a conversation belongs to, by weight. Pure."""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+
+from fleet.snapshot import GatewayArm, GatewayEndpoint
+
+MAX_TRIES = 3
+_BITS = 52
+"""As many as a float holds with a half left over, so that the fraction is never 0 or 1."""
+
+
+def pick_arm(arms: Sequence[GatewayArm], conversation: bytes) -> GatewayArm | None:
+    """The arm of a conversation, or ``None`` when no arm has weight and an endpoint.
+
+    Weighted rendezvous hashing: each arm gets its share of conversations exactly in the long run, a conversation
+    stays with its arm whatever the order of the arms, and more weight for one arm moves conversations to it alone.
+    """
+    candidates = [arm for arm in arms if arm.weight > 0 and usable_endpoints(arm)]
+    return max(candidates, key=lambda arm: _attraction(arm, conversation), default=None)
+
+
+def order_endpoints(arm: GatewayArm, in_flight: Mapping[str, int], turn: int) -> tuple[str, ...]:
+    """The endpoints to try, best first: the least requests in flight, equals by turn. Draining ones get nothing new."""
+    usable = usable_endpoints(arm)
+    if not usable:
+        return ()
+    first = turn % len(usable)
+    by_turn = [endpoint.address for endpoint in (*usable[first:], *usable[:first])]
+    return tuple(sorted(by_turn, key=lambda address: in_flight.get(address, 0))[:MAX_TRIES])
+
+
+def usable_endpoints(arm: GatewayArm) -> tuple[GatewayEndpoint, ...]:
+    """The endpoints that take new requests."""
+    return tuple(endpoint for endpoint in arm.endpoints if not endpoint.is_draining)
+
+
+def _attraction(arm: GatewayArm, conversation: bytes) -> float:
+    """log(weight) plus a Gumbel-distributed number of (conversation, arm): its maximum falls on arms by weight."""
+    name = f"{arm.deployment}\0{arm.identity}".encode()
+    number = int.from_bytes(hashlib.blake2b(conversation + name, digest_size=8).digest(), "big") >> (64 - _BITS)
+    fraction = (number + 0.5) / (1 << _BITS)
+    return math.log(arm.weight) - math.log(-math.log(fraction))

@@ -1,0 +1,110 @@
+"""How busy each endpoint is: what was sent to it and has not ended, exactly, and what it says itself. Pure.
+
+Prompt tokens wait in an engine until it has computed them, first come first served; the first token of the answer says
+that a prompt is done. What gateways that share nothing with this one have sent is seen in the engine's metrics alone.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from gateway.endpoint_load import EndpointLoad, EngineMetrics, InFlight
+
+__all__ = ["DEFAULT_PREFILL_TOKENS_PER_SECOND", "EngineMetrics", "InFlight", "Load", "LoadBook"]
+
+DEFAULT_PREFILL_TOKENS_PER_SECOND = 10_000.0
+STALE_SECONDS = 1.0
+"""Metrics are read every 200 ms to 1 s; older ones say little about a queue that lives for a second."""
+_USELESS_SECONDS = 15.0
+_KV_FULL = 0.8
+_QUEUE_FULL = 5
+_FIRST_GUESS_TOKENS = 1_000.0
+_MEAN_OF_REQUESTS = 256
+
+
+class Load(NamedTuple):
+    """How busy one endpoint is at one moment."""
+
+    in_flight: int = 0
+    """Requests that have not ended."""
+    queued_tokens: float = 0.0
+    """Uncached prompt tokens that are computed before a new prompt, those of other gateways estimated."""
+    tokens_per_second: float = DEFAULT_PREFILL_TOKENS_PER_SECOND
+    given_tokens: float = 0.0
+    """Uncached tokens that it was given; the long past fades."""
+    kv_usage: float = 0.0
+    saturation: float = 0.0
+    """1.0 = full: KV memory at 80 % or 5 requests waiting. An endpoint whose metrics are stale counts as full."""
+
+
+class LoadBook:
+    """The load of all endpoints."""
+
+    def __init__(self, *, prefill_tokens_per_second: float = DEFAULT_PREFILL_TOKENS_PER_SECOND) -> None:
+        self._tokens_per_second = prefill_tokens_per_second
+        self._endpoints: dict[str, EndpointLoad] = {}
+        self._mean_tokens = _FIRST_GUESS_TOKENS
+
+    def start(self, address: str, uncached_tokens: int, now: float, *, is_watched: bool = True) -> InFlight:
+        """A request was sent; ``is_watched`` = its first token will be told, else it is estimated by the rate."""
+        self._mean_tokens += (uncached_tokens - self._mean_tokens) / _MEAN_OF_REQUESTS
+        return InFlight(self._of(address), uncached_tokens, now, is_watched=is_watched)
+
+    def measured(self, address: str, metrics: EngineMetrics) -> None:
+        """An engine's metrics were read; they may be late, but not older than those that are known."""
+        self._of(address).measured(metrics)
+
+    def loads(self, addresses: Iterable[str], now: float) -> list[Load]:
+        """The loads in the order of the addresses."""
+        found = [self._endpoints.get(address) for address in addresses]
+        fresh = [item.others_waiting for item in found if item is not None and _is_fresh(item, now)]
+        busiest = max(fresh, default=0)
+        return [self._load(item, busiest, now) if item is not None else self._unknown(busiest) for item in found]
+
+    def in_flight(self, address: str) -> int:
+        """Requests at one endpoint that have not ended."""
+        endpoint = self._endpoints.get(address)
+        return 0 if endpoint is None else endpoint.in_flight
+
+    def restarted(self, address: str) -> None:
+        """An engine has lost all that it was doing; what was sent to it before ends without an effect."""
+        self._endpoints.pop(address, None)
+
+    def keep_only(self, addresses: Collection[str]) -> None:
+        """Forget the endpoints that are not among these."""
+        for address in [known for known in self._endpoints if known not in addresses]:
+            del self._endpoints[address]
+
+    def _of(self, address: str) -> EndpointLoad:
+        endpoint = self._endpoints.get(address)
+        if endpoint is None:
+            endpoint = self._endpoints[address] = EndpointLoad(self._tokens_per_second)
+        return endpoint
+
+    def _load(self, endpoint: EndpointLoad, busiest: int, now: float) -> Load:
+        others = endpoint.others_waiting
+        saturation = kv_usage = 0.0
+        metrics = endpoint.metrics
+        if metrics is not None:
+            age = now - metrics.measured_at
+            others = others if age <= _USELESS_SECONDS else 0
+            kv_usage = metrics.kv_usage
+            saturation = max(kv_usage / _KV_FULL, metrics.waiting / _QUEUE_FULL)
+            if age > STALE_SECONDS:
+                others, saturation = max(others, busiest), max(saturation, 1.0)
+        else:
+            others = busiest
+        return Load(
+            endpoint.in_flight,
+            endpoint.queued_tokens(now) + others * self._mean_tokens,
+            endpoint.tokens_per_second,
+            endpoint.given_tokens(now),
+            kv_usage,
+            saturation,
+        )
+
+    def _unknown(self, busiest: int) -> Load:
+        return Load(0, busiest * self._mean_tokens, self._tokens_per_second)
+
+
+def _is_fresh(endpoint: EndpointLoad, now: float) -> bool:
+    return endpoint.metrics is not None and now - endpoint.metrics.measured_at <= STALE_SECONDS
