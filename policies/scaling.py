@@ -21,12 +21,14 @@ from policies.kubernetes_objects import (
     stem_of,
 )
 from policies.manifests import CONFIG_MAP, is_manifest, manifest_of, rendered
-from policies.reading import at, has, labels, plain, text
+from policies.reading import at, has, labels, parts, plain, text
 from workloads import reading
-from workloads.values import Plain, each_object
+from workloads.values import Plain, as_whole, each_object, object_id
 
 _KEDA = "keda.sh"
 _ENGINE_LABEL = "app.kubernetes.io/name"
+_COUNTED = frozenset({"Deployment", "StatefulSet", "ReplicaSet", "ReplicationController", "LeaderWorkerSet"})
+"""Kinds whose ``spec.replicas`` is a number, whoever scales them."""
 _REPLICAS = ("spec.replicas", "spec", "*")
 """What a program may say to leave the number of replicas to others."""
 
@@ -82,14 +84,27 @@ def _rendered_items(seen: Seen) -> Iterable[Plain]:
 
 
 def _own_workloads(scaled: frozenset[str], seen: Seen) -> Iterator[Workload]:
-    """What has replicas, of the kinds that somebody scales."""
+    """What has replicas: of the kinds that somebody scales, and else what has them in a form that can't be read."""
     if stem_of(seen) not in scaled:
+        yield from _odd_workloads(seen)
         return
     ignores = any(path in _REPLICAS for path in seen.ignored)
     for item in _with_spec(seen, "replicas"):
         found = reading.workload(item, ignores_replicas=ignores)
         if found is not None:
             yield found
+
+
+def _odd_workloads(seen: Seen) -> Iterator[Workload]:
+    stem = stem_of(seen)
+    if stem and stem not in _COUNTED:
+        return
+    for props in parts(seen.props, "items") if has(seen.props, "items") else (seen.props,):
+        kind = stem or text(props, "kind")
+        replicas = at(props, "spec", "replicas") if kind in _COUNTED else None
+        if replicas is not None and as_whole(replicas) is None:
+            metadata = {name: at(props, "metadata", name) for name in ("name", "namespace")}
+            yield Workload(object_id(kind or "", {"metadata": metadata}), plain(replicas))
 
 
 def _own_claims(seen: Seen) -> Iterator[Claim]:

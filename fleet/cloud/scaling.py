@@ -226,7 +226,7 @@ def _range(scaler: Scaler) -> Iterator[Finding]:
 
 
 def owner_findings(workloads: Iterable[Workload], claims: Iterable[Claim]) -> Iterator[Finding]:
-    """Workloads whose replicas several write."""
+    """Workloads whose replicas several write, or nobody can read."""
     owners: dict[str, list[str]] = {}
     for claim in claims:
         owners.setdefault(claim.workload, []).append(claim.scaler)
@@ -237,6 +237,9 @@ def owner_findings(workloads: Iterable[Workload], claims: Iterable[Claim]) -> It
         if item.id in owners and item.replicas is not None and not item.ignores_replicas:
             message = f"{item.id} says {item.replicas} replicas, and {owners[item.id][0]} scales it"
             yield Finding(ONE_OWNER, message, evidence={"replicas": str(item.replicas)})
+        elif item.replicas is not None and type(item.replicas) is not int:
+            message = f"the replicas of {item.id} can't be read: {item.replicas!r} is no whole number"
+            yield Finding(ONE_OWNER, message, "write a whole number, or leave spec.replicas out")
 
 
 def bundle_findings(bundle: Bundle) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from typing import Any
 from tests.infra.sdk_shapes import UNKNOWN
 from tests.policies.fault import Change, add, all_of, chart, put
 from tests.policies.faults_of_nodes import PLUGIN
-from tests.policies.faults_of_workloads import DEPLOYMENT, SCALER, alone, pod, scaled, trigger
+from tests.policies.faults_of_workloads import DEPLOYMENT, SCALER, alone, deployed, pod, scaled, trigger
 from tests.workloads.invented import image
 
 POD = "spec.template.spec"
@@ -68,6 +68,19 @@ def kinds(container: dict[str, Any]) -> dict[str, Change]:
             "containers": [other], "ephemeralContainers": [container]}),
         "a kind that nobody knows": holding("acme.invalid/v7:Thing", {"deep": [{"er": {"podSpec": spec["template"]}}]}),
     }  # fmt: skip
+
+
+def odd_replicas() -> dict[str, Change]:
+    """Replicas in words, in what nobody scales."""
+    member = {"metadata": _HEAD, "spec": {**template(_GOOD), "replicas": "two"}}
+    return {
+        "Deployment": all_of(deployed, put(DEPLOYMENT, "spec.replicas", "two")),
+        "StatefulSet": holding("apps/v1:StatefulSet", member["spec"]),
+        "a patch": holding("apps/v1:DeploymentPatch", {"replicas": ["two"]}),
+        "ReplicationController": holding("core/v1:ReplicationController", member["spec"]),
+        "DeploymentList": listed("apps/v1:DeploymentList", member),
+        "List": listed("core/v1:List", {"apiVersion": "apps/v1", "kind": "Deployment", **member}),
+    }
 
 
 def _engine(path: str, value: Any) -> Change:
@@ -187,6 +200,8 @@ SCALERS: tuple[ROW, ...] = (
         trigger("spec.scaleTargetRef.kind", "LeaderWorkerSet"), add(
             "kubernetes:leaderworkerset.x-k8s.io/v1:LeaderWorkerSet", "one",
             {"metadata": {**_HEAD, "name": "chat"}, "spec": {"replicas": "two"}}))),
+    *((f"replicas in words: {name}", "replicas-one-owner", change) for name, change in odd_replicas().items()),
+    ("clean: replicas that nobody scales", None, all_of(deployed, put(DEPLOYMENT, "spec.replicas", 2))),
     ("an old definition beside its object", "crd-apart", all_of(
         _CHART, add("kubernetes:apiextensions.k8s.io/v1beta1:CustomResourceDefinition", "x", _CRD, parent="Chart keda"),
         add("kubernetes:helm.sh/v4:Chart", "inner", {"chart": "inner"}, parent="Chart keda"),

@@ -144,6 +144,15 @@ def test_replicas_without_a_scaler_belong_to_the_program() -> None:
     assert list(owner_findings([Workload("other/Deployment/chat", 3)], [CLAIM])) == []
 
 
+@pytest.mark.parametrize("replicas", ["two", "2", 1.5, True, {}, []])
+@pytest.mark.parametrize("claims", [[], [CLAIM]])
+def test_replicas_that_are_no_number_are_told_with_and_without_a_scaler(replicas: object, claims: list[Claim]) -> None:
+    (found,) = owner_findings([Workload(TARGET, replicas)], claims)
+    assert found.rule.id == "replicas-one-owner"
+    assert TARGET in found.message
+    assert str(replicas) in found.message
+
+
 def test_two_scalers_of_one_workload_are_named() -> None:
     other = Claim("inference/HorizontalPodAutoscaler/chat", TARGET)
     found = list(owner_findings([], [CLAIM, other]))
