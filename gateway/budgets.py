@@ -100,6 +100,10 @@ class Budgets:
         """Charge the whole hold of each request that was not heard of for too long."""
         return tuple(_charged_whole(reservation, now) for reservation in self._reservations.expired(now))
 
+    def lines(self, tenant: str, model: str, now: float) -> tuple[BudgetLine, ...]:
+        """The budgets that a request counts in; raises `KeyError` for an unknown tenant."""
+        return self._lines.of(tenant, model, now)
+
     def headers(self, tenant: str, model: str, now: float) -> tuple[Header, ...]:
         """How the limits of a tenant and model stand, for its answers; raises `KeyError` for an unknown tenant."""
         return rate_limit_headers(self._lines.of(tenant, model, now), now)

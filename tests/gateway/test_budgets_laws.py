@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fleet.budget import ModelLimits, ModelPrice, TokenWeights
 from fleet.snapshot import GatewayTenant
+from gateway.budget_lines import Unit
 from gateway.budgets import Budgets
 from gateway.exhausted import Exhausted
 from gateway.reservations import Basis, Demand, Reservation
@@ -22,7 +23,7 @@ PRICES = (
     ModelPrice(model="code", usd_per_million_input_tokens=2.5, usd_per_million_output_tokens=10),
 )
 NUMBER = st.integers(0, 400)
-LIMIT = st.none() | st.integers(0, 2000)
+LIMIT = st.integers(200, 1500) | st.integers(0, 2000)
 GAP = st.just(0.0) | st.floats(0, 40)
 
 
@@ -51,15 +52,17 @@ OPS = st.lists(
     ),
     max_size=60,
 )
-LIMITS = st.fixed_dictionaries(
-    {
-        "tokens_per_minute": LIMIT,
-        "tokens_per_day": LIMIT,
-        "requests_per_minute": st.none() | st.integers(0, 8),
-        "concurrent_requests": st.none() | st.integers(0, 4),
-        "usd_per_month": st.none() | st.sampled_from([0.0, 0.001, 0.01]),
-    }
+POSSIBLE = {
+    "tokens_per_minute": LIMIT,
+    "tokens_per_day": LIMIT,
+    "requests_per_minute": st.integers(0, 8),
+    "concurrent_requests": st.integers(0, 4),
+    "usd_per_month": st.sampled_from([0.0, 0.001, 0.01]),
+}
+LIMITS = st.lists(st.sampled_from(list(POSSIBLE)), max_size=2, unique=True).flatmap(
+    lambda names: st.fixed_dictionaries({name: POSSIBLE[name] for name in names})
 )
+"""Few at once: where many limits hold, one refuses before the others are tried."""
 
 
 @dataclass
@@ -232,6 +235,9 @@ def test_once_all_have_ended_nothing_is_held_and_every_charge_is_found(tenant, o
         world.note(settled)
     assert len(world.budgets) == 0
     assert not world.running
+    for line in world.budgets.lines("acme", "code", world.now):
+        if line.unit is Unit.CONCURRENT_REQUESTS:
+            assert line.account.standing(world.now).remaining == line.account.limit
     kept = {(item.model, item.unit.name): item for item in world.budgets.kept(world.now)}
     for limits, weights, counts in scopes(tenant):
         scope = getattr(limits, "model", None)

@@ -1,0 +1,118 @@
+"""What a request may come to, from its document alone: its input, estimated on the high side, and its bounded output.
+
+Token ids are counted exactly. Whatever a tokenizer would make of the rest, an engine's own figures count in the end:
+the estimate decides how much is held until then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gateway.prompt_parts import PartTokens, prompt_tokens
+from gateway.reservations import Demand
+
+MOST_TOKENS = 2**31 - 1
+"""Engines keep these figures in 32 bits; what is above is a mistake or a trick."""
+MOST_SEQUENCES = 128
+"""As OpenAI bounds ``n``."""
+_SHOWN_BELOW = 10**20
+
+
+class Dialect(StrEnum):
+    """Whose words a request is in: they differ in the field that bounds the output."""
+
+    CHAT = "chat"
+    COMPLETION = "completion"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
+    INPUT_ONLY = "input-only"
+    """Embeddings, rerank, tokenize: nothing is written."""
+
+
+_OUTPUT_FIELDS = {
+    Dialect.CHAT: ("max_completion_tokens", "max_tokens"),
+    Dialect.COMPLETION: ("max_tokens",),
+    Dialect.RESPONSES: ("max_output_tokens",),
+    Dialect.MESSAGES: ("max_tokens",),
+    Dialect.INPUT_ONLY: (),
+}
+_SEQUENCE_FIELDS: Mapping[Dialect, tuple[str, ...]] = {Dialect.CHAT: ("n",), Dialect.COMPLETION: ("n", "best_of")}
+
+
+@dataclass(frozen=True, slots=True)
+class BadField:
+    """A field whose value can't be meant."""
+
+    name: str
+    message: str
+    """For the client: the value if it is a number, else its kind, and what would be right."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenEstimate:
+    """What the request says about its size."""
+
+    input_tokens: int
+    sequences: int
+    """Answers that are written; 0 = none is."""
+    stated_output_tokens: int | None
+    """The most that one of them may have; ``None`` = the client leaves it open."""
+
+    def demand(self, most_output_tokens: int, default_output_tokens: int | None = None) -> Demand:
+        """What to hold, given what the model can write and what the tenant gets where it states nothing.
+
+        A default holds only if it is written into the request; `Reservation.output_tokens` divided by `sequences` is
+        the figure to write.
+        """
+        stated = self.stated_output_tokens
+        each = stated if stated is not None else default_output_tokens
+        bounded = most_output_tokens if each is None else min(each, most_output_tokens)
+        return Demand(self.input_tokens, bounded * self.sequences, is_output_stated=stated is not None)
+
+
+_PARTS = PartTokens()
+
+
+def estimate(document: Mapping[str, object], dialect: Dialect, parts: PartTokens = _PARTS) -> TokenEstimate | BadField:
+    """What a request may come to, or the field that is wrong.
+
+    Where two fields bound the output the larger counts: engines differ on which one they obey.
+    """
+    output_tokens: int | None = None
+    for name in _OUTPUT_FIELDS[dialect]:
+        figure = _figure(document, name, 0, MOST_TOKENS)
+        if isinstance(figure, BadField):
+            return figure
+        if figure is not None:
+            output_tokens = max(figure, output_tokens or 0)
+    sequences = 0 if dialect is Dialect.INPUT_ONLY else 1
+    for name in _SEQUENCE_FIELDS.get(dialect, ()):
+        figure = _figure(document, name, 1, MOST_SEQUENCES)
+        if isinstance(figure, BadField):
+            return figure
+        sequences = max(sequences, figure or 1)
+    input_tokens, prompts = prompt_tokens(document, parts)
+    return TokenEstimate(input_tokens, sequences * prompts, output_tokens)
+
+
+def _figure(document: Mapping[str, object], name: str, least: int, most: int) -> int | BadField | None:
+    """A whole number of a field; ``None`` = it is absent or null."""
+    value = document.get(name)
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    right = f"give a whole number from {least} to {most}, or leave it out"
+    if isinstance(value, bool) or not isinstance(value, int):
+        return BadField(name, f"The field '{name}' is {_kind(value)}; {right}.")
+    if not least <= value <= most:
+        shown = str(value) if abs(value) < _SHOWN_BELOW else "a number of more than 20 digits"
+        return BadField(name, f"The field '{name}' is {shown}; {right}.")
+    return value
+
+
+_KINDS = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), "no whole number")
