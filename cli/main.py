@@ -35,6 +35,7 @@ class Commands(LazyGroup):
         "plan": Lazy(
             "cli.commands.plan", "plan", "Does a model fit, how is it split, how fast, what does it cost.", REVIEW
         ),
+        "simulate": Lazy("cli.commands.simulate", "simulate", "Replay a trace on the gateway's own router.", REVIEW),
         "pin": Lazy("cli.commands.pin", "pin", "Fix all four parts of a manifest and say why.", REVIEW),
         "review": Lazy("cli.commands.review", "review", "Judge manifests by the rules.", REVIEW),
         "render": Lazy("cli.commands.render", "render", "The Kubernetes objects of pinned manifests.", REVIEW),

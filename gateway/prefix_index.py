@@ -39,6 +39,8 @@ class PrefixIndex:
         self._holders: dict[Block, int] = {}
         """Block -> the bits of the endpoints that hold it: a prompt is looked up once, not once per endpoint."""
         self._addresses: dict[int, str] = {}
+        self._work_tokens: dict[Block, int] = {}
+        """Block -> what prompts that were known as far as this block had to be computed after it."""
 
     def depths(self, blocks: Sequence[Block], now: float) -> dict[str, int]:
         """How many blocks from the first on each endpoint holds; endpoints that hold none are left out."""
@@ -64,6 +66,15 @@ class PrefixIndex:
             held.used_at.move_to_end(block)
             self._holders[block] = self._holders.get(block, 0) | held.bit
         self._trim(held)
+
+    def add_work(self, block: Block, tokens: int) -> None:
+        """A prompt was known nowhere further than this block; so many tokens after it had to be computed."""
+        if block in self._holders:
+            self._work_tokens[block] = self._work_tokens.get(block, 0) + tokens
+
+    def work_tokens(self, block: Block) -> int:
+        """What was computed after a block, as long as any endpoint holds it."""
+        return self._work_tokens.get(block, 0)
 
     def drop(self, address: str, blocks: Iterable[Block]) -> None:
         """An endpoint said that it no longer holds these blocks."""
@@ -133,3 +144,4 @@ class PrefixIndex:
             self._holders[block] = holders
         else:
             del self._holders[block]
+            self._work_tokens.pop(block, None)

@@ -30,6 +30,11 @@ __all__ = [
 _SESSION_SHARE = 0.9
 """Of a prompt, where the last turn of its session went, even if its blocks say less: the session may be kept there."""
 
+_SPREAD_WORK = 8
+"""A prefix that many prompts share (a system prompt) gets a place at one more endpoint each time its prompts had eight
+times its own tokens to compute per place. Without it a quiet fleet would send them all to the endpoint that saw the
+first; with it, computing the prefix anew is at most an eighth more work."""
+
 
 @dataclass(frozen=True, slots=True)
 class RouterSettings:
@@ -82,6 +87,9 @@ class Router:
     def send(self, choice: Choice, now: float, *, place: int = 0, is_watched: bool = True) -> InFlight:
         """The request goes to an endpoint of the choice; what is returned must be told its end."""
         candidate, request = choice.candidates[place], choice.request
+        deepest = max(other.cached_tokens for other in choice.candidates) // request.block_tokens
+        if self._policy.uses_prefixes and 0 < deepest <= len(request.blocks):
+            self._index.add_work(request.blocks[deepest - 1], candidate.uncached_tokens)
         self._note(candidate.address, request, now)
         return self._loads.start(candidate.address, candidate.uncached_tokens, now, is_watched=is_watched)
 
@@ -99,14 +107,24 @@ class Router:
     def _candidates(self, request: RoutingRequest, names: Sequence[str], now: float) -> list[Candidate]:
         depths = self._index.depths(request.blocks, now) if self._policy.uses_prefixes else {}
         homes = self._index.depths((request.session,), now) if request.session is not None else {}
-        loads = self._loads.loads(names, now)
+        common = self._common_tokens(request, [depths.get(name, 0) for name in names])
         found = []
-        for name, load in zip(names, loads, strict=True):
+        for name, load in zip(names, self._loads.loads(names, now), strict=True):
             cached = depths.get(name, 0) * request.block_tokens
             if name in homes:
                 cached = max(cached, int(_SESSION_SHARE * request.prompt_tokens))
-            found.append(Candidate(name, load, cached, max(1, request.prompt_tokens - cached)))
+            uncached, priced = request.prompt_tokens - cached, request.prompt_tokens - max(cached, common)
+            found.append(Candidate(name, load, cached, max(1, uncached), max(1, priced)))
         return found
+
+    def _common_tokens(self, request: RoutingRequest, depths: Sequence[int]) -> int:
+        """The tokens of a prefix that is worth a place at one more endpoint, else 0."""
+        deepest = max(depths)
+        if deepest == 0 or request.session is not None:
+            return 0
+        tokens = deepest * request.block_tokens
+        worth = _SPREAD_WORK * tokens * depths.count(deepest)
+        return tokens if self._index.work_tokens(request.blocks[deepest - 1]) >= worth else 0
 
     # --- What engines and the snapshot say ---
     def measured(self, address: str, metrics: EngineMetrics) -> None:

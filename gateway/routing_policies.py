@@ -46,6 +46,8 @@ class Candidate(NamedTuple):
     load: Load
     cached_tokens: int = 0
     uncached_tokens: int = 0
+    priced_tokens: int = 0
+    """As the uncached tokens, except where the prefix is to spread: then the same for all."""
 
 
 class Situation(NamedTuple):
@@ -149,7 +151,7 @@ class TimeToFirstToken:
     def score(self, candidate: Candidate, situation: Situation) -> float:
         """The estimate."""
         load = candidate.load
-        work = load.queued_tokens + self.own_work_weight * candidate.uncached_tokens
+        work = load.queued_tokens + self.own_work_weight * candidate.priced_tokens
         return (work + self.running_tokens * load.in_flight) / load.tokens_per_second
 
 
@@ -187,8 +189,7 @@ class BetterOfTwo:
 class CheapestOfEquals:
     """By price, but prices that differ by little count as equal: of those the endpoint that was given least goes first.
 
-    Without it a short prefix that all prompts share (a system prompt) would draw every request of a quiet fleet to the
-    endpoint that saw it first, and the others would stay cold.
+    So a quiet fleet uses all its endpoints, and their caches.
     """
 
     tolerance: float = 0.05

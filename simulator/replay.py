@@ -17,6 +17,8 @@ from simulator.replay_replica import Admitted, Replica
 from simulator.replay_result import ReplayResult
 from simulator.trace_file import Trace, TracedRequest, TraceSummary
 
+__all__ = ["PolicyName", "ReplayResult", "ReplaySettings", "Sharing", "replay"]
+
 
 @dataclass(frozen=True, slots=True)
 class ReplaySettings:
@@ -59,9 +61,14 @@ class _Tally:
     cached_tokens: int = 0
 
 
-def replay(trace: Trace, settings: ReplaySettings, progress: Callable[[int, int], None] | None = None) -> ReplayResult:
-    """Replay a whole trace; ``progress`` is told (requests done, all requests)."""
-    summary = trace.summary()
+def replay(
+    trace: Trace,
+    settings: ReplaySettings,
+    progress: Callable[[int, int], None] | None = None,
+    summary: TraceSummary | None = None,
+) -> ReplayResult:
+    """Replay a whole trace; ``progress`` is told (requests done, all requests), a known summary need not be made."""
+    summary = summary or trace.summary(settings.block_tokens)
     return _Replay(settings).run(_stretched(trace, summary, settings), summary.requests, progress)
 
 
@@ -98,7 +105,7 @@ class _Replay:
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = 0
         self._tally = _Tally()
-        self._arrivals_left = True
+        self._is_measuring = False
 
     def run(
         self,
@@ -106,8 +113,6 @@ class _Replay:
         count: int,
         progress: Callable[[int, int], None] | None,
     ) -> ReplayResult:
-        if self._settings.policy is PolicyName.ESTIMATED_TTFT:
-            self._at(0.0, self._measure)
         if self._settings.restart_at_seconds is not None:
             self._at(self._settings.restart_at_seconds, self._restart)
         for done, (now, traced) in enumerate(arrivals):
@@ -115,7 +120,6 @@ class _Replay:
             self._arrive(traced, now)
             if progress is not None:
                 progress(done, count)
-        self._arrivals_left = False
         self._run_events(math.inf)
         return self._result()
 
@@ -133,6 +137,9 @@ class _Replay:
         settings = self._settings
         full = max(0, traced.input_tokens - 1) // settings.block_tokens
         routed = RoutingRequest(traced.blocks[:full], settings.block_tokens, traced.input_tokens)
+        if settings.policy is PolicyName.ESTIMATED_TTFT and not self._is_measuring:
+            self._is_measuring = True
+            self._at(now + settings.metrics_interval_seconds, self._measure)
         self._send(_Live(traced, routed, now, self._gateways.any()), now)
 
     def _send(self, live: _Live, now: float) -> None:
@@ -187,7 +194,8 @@ class _Replay:
             if address not in self._away
         ]
         self._at(now + delay, lambda _: self._tell_metrics(measured))
-        if self._arrivals_left:
+        self._is_measuring = any(self._live.values())
+        if self._is_measuring:  # an idle fleet is not measured: a trace may be quiet for days
             self._at(now + self._settings.metrics_interval_seconds, self._measure)
 
     def _tell_metrics(self, measured: list[tuple[str, EngineMetrics]]) -> None:

@@ -3,8 +3,11 @@
 import gzip
 import json
 import math
+import shutil
+import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -39,8 +42,10 @@ class TraceSummary:
     first_seconds: float
     last_seconds: float
     is_sorted: bool
-    widest_block_tokens: float
-    """The most tokens that one block of a prompt must have held."""
+    block_ids: int
+    """How many ids of blocks all prompts have together."""
+    odd_prompts: int
+    """Prompts with more or fewer ids than blocks of the assumed size."""
 
     @property
     def duration_seconds(self) -> float:
@@ -53,12 +58,17 @@ class Trace:
     """A trace file; it is read anew each time, so that its length is no matter of memory."""
 
     path: Path
+    name: str = ""
+    """What messages call it."""
+
+    def __str__(self) -> str:
+        return self.name or str(self.path)
 
     def requests(self) -> Iterator[TracedRequest]:
         """Every request in the order of the file."""
         for number, line in enumerate(self._lines(), start=1):
             if not line.isspace():
-                yield _request(_document(line, f"{self.path}: line {number}"), f"{self.path}: line {number}")
+                yield _request(line, f"{self}: line {number}")
 
     def in_order(self, summary: TraceSummary) -> Iterator[TracedRequest]:
         """Every request in the order of arrival; only a file that is out of order has to be held in memory."""
@@ -66,41 +76,58 @@ class Trace:
             return self.requests()
         return iter(sorted(self.requests(), key=lambda request: request.at_seconds))
 
-    def summary(self) -> TraceSummary:
+    def summary(self, block_tokens: int) -> TraceSummary:
         """Read the whole trace once."""
-        count = tokens = 0
+        count = tokens = ids = odd = 0
         first = last = previous = 0.0
-        is_sorted, widest = True, 0.0
+        is_sorted = True
         for request in self.requests():
-            at = request.at_seconds
+            at, blocks = request.at_seconds, len(request.blocks)
             first, last = (at, at) if count == 0 else (min(first, at), max(last, at))
             is_sorted = is_sorted and (count == 0 or at >= previous)
             previous = at
             count += 1
             tokens += request.input_tokens
-            widest = max(widest, request.input_tokens / len(request.blocks) if request.blocks else 0.0)
+            ids += blocks
+            odd += not (request.input_tokens - 1) // block_tokens <= blocks <= -(-request.input_tokens // block_tokens)
         if tokens == 0:
-            raise TraceError(f"{self.path} holds no {'prompt tokens' if count else 'requests'}")
-        return TraceSummary(count, tokens, first, last, is_sorted, widest)
+            raise TraceError(f"{self} holds no {'prompt tokens' if count else 'requests'}")
+        return TraceSummary(count, tokens, first, last, is_sorted, ids, odd)
 
     def _lines(self) -> Iterator[bytes]:
         try:
             with self._open() as stream:
                 while line := stream.readline(MAX_LINE_BYTES + 1):
                     if len(line) > MAX_LINE_BYTES:
-                        raise TraceError(
-                            f"{self.path}: a line is longer than {MAX_LINE_BYTES} bytes; no trace has such"
-                        )
+                        raise TraceError(f"{self}: a line is longer than {MAX_LINE_BYTES} bytes; no trace has such")
                     yield line
         except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-            raise TraceError(f"{self.path} is no whole gzip file: {error}") from error
+            raise TraceError(f"{self} is no whole gzip file: {error}") from error
         except OSError as error:
-            raise TraceError(f"{self.path} can't be read: {error.strerror or error}") from error
+            raise TraceError(f"{self} can't be read: {error.strerror or error}") from error
 
     def _open(self) -> IO[bytes]:
         with self.path.open("rb") as stream:
             is_gzip = stream.read(len(_GZIP)) == _GZIP
         return gzip.open(self.path, "rb") if is_gzip else self.path.open("rb")
+
+
+@contextmanager
+def trace_at(path: Path) -> Iterator[Trace]:
+    """A trace to be read more than once: what comes through a pipe is kept in a temporary file meanwhile."""
+    if path.is_dir():
+        raise TraceError(f"{path} is a folder; give a file of JSON lines")
+    if path.is_file() or not path.exists():
+        yield Trace(path)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "trace"
+        try:
+            with path.open("rb") as source, copy.open("wb") as target:
+                shutil.copyfileobj(source, target)
+        except OSError as error:
+            raise TraceError(f"{path} can't be read: {error.strerror or error}") from error
+        yield Trace(copy, name=str(path))
 
 
 def _document(line: bytes, where: str) -> Mapping[str, object]:
@@ -114,7 +141,8 @@ def _document(line: bytes, where: str) -> Mapping[str, object]:
     return document
 
 
-def _request(document: Mapping[str, object], where: str) -> TracedRequest:
+def _request(line: bytes, where: str) -> TracedRequest:
+    document = _document(line, where)
     return TracedRequest(
         _milliseconds(document, where) / _MILLISECONDS,
         _whole(document, "input_length", where),
