@@ -1,14 +1,17 @@
 """Works out which plain words and marks no pattern can grow from, so that prose is not searched at all."""
 
 import re
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable
+from enum import Flag, auto
+from functools import lru_cache, reduce
+from operator import or_
 from typing import assert_never
 
 from gateway.output_filter.linear_regex import LinearRegex
 from gateway.output_filter.pattern_tree import Chain, Chars, Choice, Edge, Node, Repeat, least_width
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_CAPITALS, _SMALL = LETTERS[:26], LETTERS[26:]
 _ASCII = "".join(map(chr, range(128)))
 _MARKS = " \n\t,.;:!?\"'()[]{}*#`/=|<>-"
 
@@ -16,14 +19,14 @@ _MARKS = " \n\t,.;:!?\"'()[]{}*#`/=|<>-"
 def loud_text(patterns: Iterable[tuple[Node, bool]]) -> str:
     """A pattern of what makes a text worth searching.
 
-    Where it matches nothing, the text is letters and marks, no value is in it, and only its last letters can become
-    one. Each pattern comes with whether it ignores case.
+    Where it matches nothing, the text is words and marks, no value is in it, and only its last word can become one.
+    A word is made of letters, no two capitals next to each other. Each pattern comes with whether it ignores case.
     """
     patterns = list(patterns)
-    marks = [mark for mark in _MARKS if not any(_reaches(node, mark, fold) for node, fold in patterns)]
+    reached = frozenset().union(*(_walk(node, _Ends.EMPTY, fold)[1] for node, fold in patterns))
     runs = [run for node, fold in patterns if (run := _letters_width(node, fold)) is not None]
     long_word = f"|[A-Za-z]{{{max(1, min(runs))}}}" if runs else ""
-    return f"[^A-Za-z{re.escape(''.join(marks))}]{long_word}"
+    return f"[^A-Za-z{re.escape(''.join(sorted(set(_MARKS) - reached)))}]|[A-Z]{{2}}{long_word}"
 
 
 def openings(node: Node, *, ignore_case: bool) -> frozenset[str]:
@@ -76,27 +79,57 @@ def _letters_width(node: Node, ignore_case: bool) -> int | None:
             assert_never(node)
 
 
-def _reaches(node: Node, mark: str, ignore_case: bool) -> bool:
-    """Whether letters, or nothing, and then the mark can begin a match."""
+class _Ends(Flag):
+    """How a piece of a word, not empty or yet empty, may end."""
+
+    EMPTY = auto()
+    CAPITAL = auto()
+    SMALL = auto()
+
+
+_Walked = tuple[_Ends, frozenset[str]]
+"""How the words that a node matches may end, and the marks that it can take after a word."""
+_NOWHERE = _Ends(0)
+
+
+def _walk(node: Node, ends: _Ends, ignore_case: bool) -> _Walked:
+    if not ends:
+        return _NOWHERE, frozenset()
     match node:
         case Chars(text):
-            return mark in ascii_members(text, ignore_case)
+            return _step(ascii_members(text, ignore_case), ends)
         case Edge():
-            return False
+            return ends, frozenset()
         case Chain(parts):
-            return _chain_reaches(parts, mark, ignore_case)
+            reached: frozenset[str] = frozenset()
+            for part in parts:
+                ends, marks = _walk(part, ends, ignore_case)
+                reached |= marks
+            return ends, reached
         case Choice(options):
-            return any(_reaches(option, mark, ignore_case) for option in options)
-        case Repeat(part, _, most):
-            return most > 0 and _reaches(part, mark, ignore_case)
+            walked = [_walk(option, ends, ignore_case) for option in options]
+            return reduce(or_, (end for end, _ in walked)), frozenset().union(*(marks for _, marks in walked))
+        case Repeat():
+            return _walk_again(node, ends, ignore_case)
         case _:
             assert_never(node)
 
 
-def _chain_reaches(parts: Sequence[Node], mark: str, ignore_case: bool) -> bool:
-    for part in parts:
-        if _reaches(part, mark, ignore_case):
-            return True
-        if _letters_width(part, ignore_case) is None:
-            return False
-    return False
+def _step(members: frozenset[str], ends: _Ends) -> _Walked:
+    after = _NOWHERE
+    if not members.isdisjoint(_CAPITALS) and ends & (_Ends.EMPTY | _Ends.SMALL):
+        after |= _Ends.CAPITAL
+    if not members.isdisjoint(_SMALL):
+        after |= _Ends.SMALL
+    return after, members & frozenset(_MARKS)
+
+
+def _walk_again(node: Repeat, ends: _Ends, ignore_case: bool) -> _Walked:
+    after = ends if node.least == 0 else _NOWHERE
+    reached: frozenset[str] = frozenset()
+    # Three ways to end: after as many rounds nothing new can come.
+    for round_number in range(1, min(node.most, node.least + 3) + 1):
+        ends, marks = _walk(node.part, ends, ignore_case)
+        reached |= marks
+        after |= ends if round_number >= node.least else _NOWHERE
+    return after, reached

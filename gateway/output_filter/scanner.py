@@ -32,8 +32,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "_answered", "_cuts", "_end", "_in_string", "_is_sunk", "_masks", "_matcher", "_normal", "_place", "_swallow",
-        "_unread", "_writing", "edits",
+        "_answered", "_cuts", "_end", "_in_string", "_is_simple", "_is_sunk", "_masks", "_matcher", "_normal", "_place",
+        "_swallow", "_unread", "_writing", "edits",
     )  # fmt: skip
 
     def __init__(self, matcher: Matcher, masks: Masks, writing: Writing | None = Writing.PLAIN) -> None:
@@ -51,6 +51,7 @@ class Scanner:
         self._is_sunk = False  # and what left was a mask
         self._swallow: re.Pattern[str] | None = None
         self._in_string = False
+        self._is_simple = False  # no escapes, nothing answered early, nothing swallowed
 
     @property
     def decided(self) -> int:
@@ -64,8 +65,11 @@ class Scanner:
 
     def feed(self, text: str) -> None:
         """The next piece."""
+        if self._is_simple and self._pass_prose(text):
+            return
         if self._read(text, is_end=False):
             self._decide(is_end=False)
+        self._is_simple = self._may_pass_prose()
 
     def finish(self) -> None:
         """Nothing comes any more."""
@@ -90,10 +94,30 @@ class Scanner:
         start, end = max(self._place, self._answered), len(self._normal)
         if start == end:
             return not self._unread
+        self._is_simple = False
         if self._is_sunk or not _BARE_WORD.match(self._normal, self._place) or self._may_be_own():
             return False
         self._answered = end
         return not self._unread
+
+    def _may_pass_prose(self) -> bool:
+        is_plain = self._writing is not None and not self._unread and self._cuts is None
+        return is_plain and self._swallow is None and not self._answered
+
+    def _pass_prose(self, text: str) -> bool:
+        """Most of what models write: words and marks, and only the last word waits."""
+        normal = self._normal + text
+        start = self._matcher.quiet_hold(normal)
+        if start is None:
+            return False
+        self._end += len(text)
+        if start > self._place:
+            if self._writing is Writing.JSON:
+                self._in_string ^= normal.count('"', 0, start - 1) % 2 == 1
+            self._normal, self._place = normal[start - 1 :], 1
+        else:
+            self._normal = normal
+        return True
 
     def _may_be_own(self) -> bool:
         return self._matcher.may_become_own(EncodedText(self._normal), self._place)
@@ -123,11 +147,7 @@ class Scanner:
     def _decide(self, *, is_end: bool) -> None:
         if self._swallow is not None and not self._swallow_more(is_end=is_end):
             return
-        quiet = None if is_end else self._matcher.quiet_hold(self._normal)
-        if quiet is not None:
-            self._place = max(self._place, quiet)
-        else:
-            self._search(is_end=is_end)
+        self._search(is_end=is_end)
         self._trim()
 
     def _search(self, *, is_end: bool) -> None:

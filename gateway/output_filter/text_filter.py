@@ -43,7 +43,10 @@ class TextFilter:
 
     def _decided(self) -> str:
         upto = self._scanner.decided
-        text, self._held = self._held[: upto - self._gone], self._held[upto - self._gone :]
+        if upto == self._gone:
+            return ""
+        cut = upto - self._gone
+        text, self._held = self._held[:cut], self._held[cut:]
         edits = self._scanner.edits
         if edits:
             text = edited(text, self._gone, edits)

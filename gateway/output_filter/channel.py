@@ -1,0 +1,104 @@
+"""One running text of an answer, of which each event brings a piece."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from gateway.output_filter.masks import Masks
+from gateway.output_filter.matcher import Matcher
+from gateway.output_filter.normal_form import Writing
+from gateway.output_filter.policy import FailureMode, FilterPolicy, Mode, detectors_of, modes_of
+from gateway.output_filter.scanner import Edit, Scanner
+from gateway.output_filter.text_filter import edited, filter_whole
+
+
+class CompiledPolicy:
+    """A policy ready for use; to be kept, since it takes a few tenths of a second to build."""
+
+    __slots__ = ("failure_mode", "hold_seconds", "matcher", "modes")
+
+    def __init__(self, policy: FilterPolicy) -> None:
+        self.matcher = Matcher(detectors_of(policy))
+        self.modes = modes_of(policy)
+        self.failure_mode: FailureMode = policy.failure_mode
+        self.hold_seconds = policy.hold_seconds
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the filter knows of one answer."""
+
+    policy: CompiledPolicy
+    masks: Masks
+    counts: Counter[str] = field(default_factory=Counter)
+    """Values by class."""
+    blocked: str | None = None
+    """The class that ended it; None = nothing did."""
+
+    def whole(self, text: str, writing: Writing | None, *, is_counted: bool = True) -> str:
+        """A text of its own, filtered."""
+        edits = filter_whole(text, self.policy.matcher, self.masks, writing)
+        if not edits:
+            return text
+        for edit in edits:
+            self.counts[edit.name] += is_counted
+            if self.blocks(edit):
+                self.blocked = self.blocked or edit.name
+        return edited(text, 0, edits)
+
+    def blocks(self, edit: Edit) -> bool:
+        """Whether an answer ends before it."""
+        return bool(edit.name) and self.masks.mode(edit.name) is Mode.BLOCK
+
+
+class Channel:
+    """A running text: pieces in, and each piece out once it is decided."""
+
+    __slots__ = ("_answer", "_edits", "_is_counted", "_scanner", "decided", "length")
+
+    def __init__(self, answer: Answer, writing: Writing | None, *, is_counted: bool = True) -> None:
+        self.length = 0
+        self.decided = 0
+        """The characters from the beginning that nothing will change any more."""
+        self._answer = answer
+        self._edits: list[Edit] = []
+        self._is_counted = is_counted
+        self._scanner = Scanner(answer.policy.matcher, answer.masks, writing)
+
+    def feed(self, text: str) -> None:
+        """The next piece."""
+        self._scanner.feed(text)
+        self.length += len(text)
+        self._take()
+
+    def finish(self) -> None:
+        """It ends here."""
+        self._scanner.finish()
+        self._take()
+
+    def expire(self) -> None:
+        """What is held has been held for too long."""
+        self._scanner.expire()
+        self._take()
+
+    def release_word(self) -> None:
+        """Another text goes on; a bare word need not wait."""
+        self._scanner.release_word()
+        self._take()
+
+    def piece(self, text: str, start: int) -> tuple[str, str | None]:
+        """A decided piece that began there, and the class that ends the answer within it; pieces are taken in order."""
+        end = start + len(text)
+        edits = [edit for edit in self._edits if edit.start < end and edit.end > start]
+        self._edits = [edit for edit in self._edits if edit.end > end]
+        for place, edit in enumerate(edits):
+            if self._answer.blocks(edit) and edit.start >= start:
+                return edited(text[: edit.start - start], start, edits[:place]), edit.name
+        return (edited(text, start, edits) if edits else text), None
+
+    def _take(self) -> None:
+        self.decided = self._scanner.decided
+        if self._scanner.edits:
+            if self._is_counted:
+                self._answer.counts.update(edit.name for edit in self._scanner.edits if edit.name)
+            self._edits += self._scanner.edits
+            self._scanner.edits.clear()

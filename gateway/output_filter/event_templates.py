@@ -1,0 +1,111 @@
+"""Knows an event again that differs from an earlier one in one text and in counts, as nearly all of a stream do."""
+
+import re
+from dataclasses import dataclass
+
+from gateway.output_filter.channel import Channel
+from gateway.output_filter.held_event import HeldEvent
+from gateway.output_filter.json_spans import Span, decoded, spans
+from gateway.output_filter.shapes import Key
+
+MOST = 16
+"""Kept at once: one per choice, for answers with as many choices."""
+MOST_LEARNED = 64
+"""Learned from one stream: where events keep differing, learning costs more than it saves."""
+_NUMBER = rb"-?[0-9][0-9.eE+-]{0,30}"
+_INSIDE = rb'([^"\\]*(?:\\.[^"\\]*)*)'
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Template:
+    """What stands before and after the text."""
+
+    before: bytes
+    after: bytes
+    pattern: re.Pattern[bytes]
+    """The whole event with other numbers in it; indexes are kept, since they say whose text it is."""
+    channel: Channel
+    key: Key
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Known:
+    """An event that a template fits, with its text and where it stands in the bytes."""
+
+    template: Template
+    text: str
+    start: int
+    end: int
+
+
+class Templates:
+    """The events seen lately, the last one first."""
+
+    __slots__ = ("_learned", "_templates")
+
+    def __init__(self) -> None:
+        self._templates: list[Template] = []
+        self._learned = 0
+
+    def known(self, raw: bytes) -> Known | None:
+        """The event's text, where nothing else in it can be text that was not seen before."""
+        for place, template in enumerate(self._templates):
+            start, end = len(template.before), len(raw) - len(template.after)
+            if start <= end and raw.startswith(template.before) and raw.endswith(template.after):
+                return self._taken(place, raw, start, end)
+        for place, template in enumerate(self._templates):
+            if (found := template.pattern.fullmatch(raw)) is not None:
+                return self._taken(place, raw, *found.span(1))
+        return None
+
+    def learn(self, event: HeldEvent, data: bytes, key: Key) -> None:
+        """Keeps an event on one line with a single text and nothing else that may be text."""
+        start = event.raw.find(data)
+        if len(event.slots) != 1 or event.changes or start < 0 or self._learned >= MOST_LEARNED:
+            return
+        slot = event.slots[0]
+        if slot.instead is not None or not slot.is_json:
+            return
+        self._learned += 1
+        before, after = event.raw[: slot.raw_start + 1], event.raw[slot.raw_end - 1 :]
+        pattern = re.compile(_pattern(event.raw, data, start, slot.raw_start), re.DOTALL)
+        self._templates.insert(0, Template(before, after, pattern, slot.channel, key))
+        del self._templates[MOST:]
+
+    def _taken(self, place: int, raw: bytes, start: int, end: int) -> Known | None:
+        text = _text(raw[start:end])
+        if text is None:
+            return None
+        template = self._templates[place]
+        if place:
+            self._templates.insert(0, self._templates.pop(place))
+        return Known(template, text, start - 1, end + 1)
+
+
+def _pattern(raw: bytes, data: bytes, offset: int, text_start: int) -> bytes:
+    pieces: list[bytes] = []
+    at = 0
+    for span in spans(data):
+        start, end = span.start + offset, span.end + offset
+        if start == text_start:
+            pieces += (re.escape(raw[at : start + 1]), _INSIDE)
+            at = end - 1
+        elif _is_count(span, data):
+            pieces += (re.escape(raw[at:start]), _NUMBER)
+            at = end
+    return b"".join([*pieces, re.escape(raw[at:])])
+
+
+def _is_count(span: Span, data: bytes) -> bool:
+    name = span.path[-1] if span.path else 0
+    return isinstance(name, str) and not name.endswith("index") and data[span.start] in b"-0123456789"
+
+
+def _text(literal: bytes) -> str | None:
+    """The text of a string's inside; None = it is not the inside of one string."""
+    if b'"' not in literal and b"\\" not in literal and literal.isascii() and literal.decode().isprintable():
+        return literal.decode()
+    try:
+        return decoded(b'"' + literal + b'"')
+    except ValueError:
+        return None

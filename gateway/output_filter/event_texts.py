@@ -1,0 +1,72 @@
+"""Takes the texts out of an event, or of a whole answer, and says where in its bytes each stands."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gateway.output_filter.json_spans import Path, Span, decoded, spans
+from gateway.output_filter.normal_form import Writing
+from gateway.output_filter.shapes import Api, Key, Role, Running, Whole, choice_index, role_of
+
+_TOKENS = frozenset({"token", "tokens", "decoded_token"})
+_GROUPS = frozenset({"logprobs", "prompt_logprobs"})
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundText:
+    """A text and its bytes."""
+
+    text: str
+    start: int
+    end: int
+    role: Running | Whole
+    instead: bytes | None = None
+    """What stands there if anything in it is edited; None = the edited text."""
+
+
+def texts_of(api: Api, document: object, data: bytes) -> Iterator[FoundText]:
+    """The texts of a JSON document, in order.
+
+    The probabilities of tokens spell the text again: they are one text of their own, and go as a whole if any of it
+    is edited. Token ids spell it in a way that can't be read here, so they are always left out.
+    """
+    tokens: list[str] = []
+    for span in spans(data):
+        is_spelled = not _GROUPS.isdisjoint(span.path)
+        if span.is_string and is_spelled:
+            tokens += [decoded(data[span.start : span.end])] if _is_token(span.path) else []
+        elif span.is_string:
+            text = decoded(data[span.start : span.end])
+            role = role_of(api, document, span.path, text)
+            if role is not None and text:
+                yield FoundText(text, span.start, span.end, role)
+        elif (found := _numbers(api, document, span, data, tokens)) is not None:
+            yield found
+
+
+def _is_token(path: Path) -> bool:
+    """Whether it is one that was written; the alternatives stand under another name."""
+    names = [part for part in path if isinstance(part, str)]
+    return names[-1] in _TOKENS and "top_logprobs" not in names
+
+
+def _numbers(api: Api, document: object, span: Span, data: bytes, tokens: list[str]) -> FoundText | None:
+    name = span.path[-1] if span.path else ""
+    first = data[span.start : span.start + 1]
+    if name == "token_ids" and first == b"[" and span.path[0] in ("choices", "output"):
+        return FoundText("", span.start, span.end, Whole(None), b"null")
+    if name not in _GROUPS or first not in b"[{":
+        return None
+    text = "".join(tokens)
+    tokens.clear()
+    role = _role_of_tokens(api, document, span.path)
+    return FoundText(text, span.start, span.end, role, b"[]" if first == b"[" else b"null") if text else None
+
+
+def _role_of_tokens(api: Api, document: object, path: Path) -> Running | Whole:
+    if api is Api.COMPLETIONS and path[0] == "choices" and path[-1] == "logprobs" and len(path) == 3:
+        return Running(("choice", choice_index(document, path), "logprobs"), Writing.PLAIN)
+    role: Role = role_of(api, document, ("delta",), "")
+    if api is Api.RESPONSES and path == ("logprobs",) and isinstance(role, Running):
+        key: Key = (*role.key, "logprobs")
+        return Running(key, Writing.PLAIN)
+    return Whole(Writing.PLAIN)

@@ -1,0 +1,81 @@
+"""An event on its way: its bytes, and the pieces of running texts in it that have to be decided before it leaves."""
+
+from dataclasses import dataclass, field
+
+from gateway.output_filter.channel import Channel
+from gateway.output_filter.json_spans import encoded
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Slot:
+    """A piece of a running text in the bytes of an event."""
+
+    channel: Channel
+    start: int
+    """Of the piece in the running text."""
+    text: str
+    raw_start: int
+    raw_end: int
+    instead: bytes | None = None
+    """What the bytes become if anything in the piece is edited; None = the edited text."""
+    is_json: bool = True
+    """The bytes are a JSON string; otherwise the text itself."""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it may leave."""
+        return self.channel.decided >= self.start + len(self.text)
+
+
+@dataclass(slots=True, repr=False)
+class HeldEvent:
+    """One event; without slots it may leave when its turn comes."""
+
+    raw: bytes
+    since: float
+    """When it came."""
+    slots: list[Slot] = field(default_factory=list)
+    changes: list[tuple[int, int, bytes]] = field(default_factory=list)
+    """What changes in its bytes whatever is decided."""
+    blocked: str | None = None
+    """The class of a value in it, outside of running texts, that ends the answer."""
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it may leave."""
+        return all(slot.is_decided for slot in self.slots)
+
+    def leave(self) -> tuple[bytes, str | None]:
+        """Its bytes, and the class that ends the answer within them; only what was changed is written anew."""
+        if self.blocked is not None:
+            return b"", self.blocked
+        changes, blocked, is_empty = list(self.changes), None, True
+        for slot in self.slots:
+            text, name = slot.channel.piece(slot.text, slot.start)
+            blocked = blocked or name
+            is_empty = is_empty and not text
+            if text != slot.text:
+                changes.append((slot.raw_start, slot.raw_end, self._written(slot, text)))
+        if blocked is not None and is_empty:
+            return b"", blocked
+        return (replaced(self.raw, changes) if changes else self.raw), blocked
+
+    def _written(self, slot: Slot, text: str) -> bytes:
+        if slot.instead is not None:
+            return slot.instead
+        if not slot.is_json:
+            return text.encode("utf-8", "surrogateescape")
+        return encoded(text, self.raw[slot.raw_start : slot.raw_end])
+
+
+def replaced(raw: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+    """The bytes with some parts of them replaced."""
+    pieces: list[bytes] = []
+    at = 0
+    for start, end, data in sorted(changes):
+        if start < at:  # inside of what is replaced as a whole
+            continue
+        pieces += (raw[at:start], data)
+        at = end
+    pieces.append(raw[at:])
+    return b"".join(pieces)

@@ -1,0 +1,141 @@
+"""Filters an answer that comes as server-sent events: bytes in, bytes out, in the order in which they came."""
+
+from collections import Counter, deque
+
+from gateway.output_filter import endings
+from gateway.output_filter.channel import Answer, CompiledPolicy
+from gateway.output_filter.event_reader import EventReader
+from gateway.output_filter.held_event import HeldEvent
+from gateway.output_filter.masks import Masks
+from gateway.output_filter.policy import FailureMode
+from gateway.sse import DEFAULT_LIMIT_BYTES, SseEvent, SseKind, SseReader
+
+MAX_HELD_EVENTS = 512
+MAX_HELD_BYTES = 512 * 1024
+
+
+class StreamFilter:
+    """One streamed answer.
+
+    An event leaves when everything in it is decided, and everything before it; what has no match leaves byte for byte.
+    At the time bound, at a keep-alive and where too much is held, a bare word that is held leaves (if it grows into a
+    value, the rest of that is masked), and anything else that is held is masked by what it may become.
+    """
+
+    __slots__ = ("_answer", "_held", "_held_bytes", "_is_open", "_reader", "_texts", "has_ended")
+
+    def __init__(self, policy: CompiledPolicy, key: bytes = b"", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        """``key``: secret, the same for every answer of a conversation (see ``Masks``)."""
+        self.has_ended = False
+        """Whether the filter has ended the answer; the engine may be stopped."""
+        self._answer = Answer(policy, Masks(policy.modes, key))
+        self._reader = SseReader(limit_bytes)
+        self._texts = EventReader(self._answer)
+        self._held: deque[HeldEvent] = deque()
+        self._held_bytes = 0
+        self._is_open = False
+
+    @property
+    def counts(self) -> Counter[str]:
+        """Values by class."""
+        return self._answer.counts
+
+    @property
+    def blocked(self) -> str | None:
+        """The class of the value before which the answer was ended; None = it was not."""
+        return self._answer.blocked
+
+    @property
+    def due(self) -> float | None:
+        """When ``flush_due`` has something to do; None = nothing is held."""
+        return self._held[0].since + self._answer.policy.hold_seconds if self._held else None
+
+    def feed(self, data: bytes, now: float) -> bytes:
+        """What can leave after the next bytes of the engine."""
+        if self.has_ended:
+            return b""
+        if self._is_open:
+            return data
+        try:
+            return b"".join([self._event(event, now) for event in self._reader.feed(data)])
+        except Exception:
+            # Whatever goes wrong in here, nothing may pass by accident: the route says what happens.
+            return self._fail()
+
+    def flush_due(self, now: float) -> bytes:
+        """What leaves because it was held for too long."""
+        try:
+            out = []
+            while (due := self.due) is not None and due <= now:
+                self._texts.expire(self._held[0].slots)
+                out.append(self._leave())
+            return b"".join(out)
+        except Exception:  # as above
+            return self._fail()
+
+    def close(self, now: float) -> bytes:
+        """The rest, when the engine's stream has ended."""
+        if self.has_ended or self._is_open:
+            return b""
+        try:
+            out = [self._event(event, now) for event in self._reader.close()]
+            self._texts.finish()
+            return b"".join([*out, self._leave()])
+        except Exception:  # as above
+            return self._fail()
+
+    def _event(self, event: SseEvent, now: float) -> bytes:
+        if self.has_ended:
+            return b""
+        if event.kind is not SseKind.DATA:
+            return self._comment(event)
+        held = self._texts.read(event, now)
+        if self._texts.overtakes:
+            return held.leave()[0]
+        if not self._held and held.is_decided:
+            return self._out(held)
+        self._held.append(held)
+        self._held_bytes += len(held.raw)
+        out = self._leave()
+        while len(self._held) > MAX_HELD_EVENTS or self._held_bytes > MAX_HELD_BYTES:
+            self._texts.expire(self._held[0].slots)
+            out += self._leave()
+        return out
+
+    def _comment(self, event: SseEvent) -> bytes:
+        """A keep-alive says that the engine is silent: what is held leaves before it."""
+        out = b""
+        while self._held:
+            self._texts.expire(self._held[0].slots)
+            out += self._leave()
+        text = event.raw.decode("utf-8", "surrogateescape")
+        return out + self._answer.whole(text, None).encode("utf-8", "surrogateescape")
+
+    def _leave(self) -> bytes:
+        out = []
+        while self._held and self._held[0].is_decided:
+            held = self._held.popleft()
+            self._held_bytes -= len(held.raw)
+            out.append(self._out(held))
+        return b"".join(out)
+
+    def _out(self, held: HeldEvent) -> bytes:
+        data, blocked = held.leave()
+        if blocked is None:
+            return data
+        self._answer.blocked = blocked
+        self._end()
+        return data + endings.blocked(self._texts.api, blocked, self._texts.last, self._texts.open_choices)
+
+    def _fail(self) -> bytes:
+        if self._answer.policy.failure_mode is FailureMode.CLOSED:
+            self._end()
+            return endings.failed(self._texts.api)
+        rest = b"".join([*(held.raw for held in self._held), self._reader.pending])
+        self._held.clear()
+        self._is_open = True
+        return rest
+
+    def _end(self) -> None:
+        self.has_ended = True
+        self._held.clear()
