@@ -33,7 +33,7 @@ class Account(Protocol):
         """Seconds until this much can be held: 0 = now, infinite = never."""
 
     def hold(self, number: int, amount: int, now: float) -> None:
-        """Hold an amount for a request; `wait` must have said 0 for the same moment."""
+        """Hold an amount for a request; `wait` must just have said 0 for the same moment."""
 
     def settle(self, number: int, amount: int, charged: int, now: float) -> None:
         """The request that held ``amount`` is over and is charged this much."""
@@ -70,3 +70,28 @@ class ConcurrencyAccount:
     def standing(self, now: float) -> Standing:
         """How many more may run."""
         return Standing(self.limit, max(0, self.limit - self.running), 1.0 if self.running else 0.0)
+
+
+@dataclass(slots=True)
+class ClosedAccount:
+    """A budget that nobody can count in: money, for a model without a price. The default is no."""
+
+    limit: int
+
+    def resize(self, limit: int, now: float) -> None:
+        """It stays closed."""
+        self.limit = limit
+
+    def wait(self, amount: int, now: float) -> float:
+        """Until a price is stated."""
+        return math.inf
+
+    def hold(self, number: int, amount: int, now: float) -> None:
+        """It never comes to this."""
+
+    def settle(self, number: int, amount: int, charged: int, now: float) -> None:
+        """It never comes to this."""
+
+    def standing(self, now: float) -> Standing:
+        """Nothing can be held."""
+        return Standing(self.limit, 0, 0.0)

@@ -1,13 +1,12 @@
 """Which budgets a request counts in: those of its tenant, and those that the tenant has for its model."""
 
-import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from fleet.budget import PICODOLLARS_PER_USD, Limits, ModelPrice, Tariff
 from fleet.snapshot import GatewayTenant
-from gateway.accounts import Account, ConcurrencyAccount
+from gateway.accounts import Account, ClosedAccount, ConcurrencyAccount
 from gateway.calendar_account import CalendarAccount, Period
 from gateway.token_bucket import TokenBucket
 
@@ -22,12 +21,10 @@ class Unit(StrEnum):
     USD_PER_MONTH = "USD per month"
 
 
-REQUESTS = frozenset({Unit.REQUESTS_PER_MINUTE, Unit.CONCURRENT_REQUESTS})
 TOKENS = frozenset({Unit.TOKENS_PER_MINUTE, Unit.TOKENS_PER_DAY})
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetLine:
+class BudgetLine(NamedTuple):
     """One budget that a request counts in."""
 
     unit: Unit
@@ -35,20 +32,7 @@ class BudgetLine:
     """``None`` = it holds for all that the tenant does."""
     account: Account
     tariff: Tariff | None
-    """``None`` = it counts requests, or money for a model without a price."""
-
-    @property
-    def is_unpriced(self) -> bool:
-        """Whether nobody knows what a request costs in it: then it admits none."""
-        return self.tariff is None and self.unit not in REQUESTS
-
-    def amount(self, input_tokens: int, output_tokens: int) -> int:
-        """The most that a request can come to."""
-        return 1 if self.tariff is None else self.tariff.at_most(input_tokens, output_tokens)
-
-    def wait(self, amount: int, now: float) -> float:
-        """Seconds until there is room for it."""
-        return math.inf if self.is_unpriced else self.account.wait(amount, now)
+    """``None`` = it counts requests."""
 
 
 Key = tuple[str, str | None, Unit]
@@ -111,7 +95,10 @@ class BudgetLines:
             tariffs = dict.fromkeys(TOKENS, weights.tariff())
             for unit, limit in _limits(limits):
                 tariff = self._prices.get(model) if unit is Unit.USD_PER_MONTH else tariffs.get(unit)
-                yield BudgetLine(unit, scope, self._account((tenant.name, scope, unit), limit, now), tariff)
+                if unit is Unit.USD_PER_MONTH and tariff is None:
+                    yield BudgetLine(unit, scope, ClosedAccount(limit), None)
+                else:
+                    yield BudgetLine(unit, scope, self._account((tenant.name, scope, unit), limit, now), tariff)
 
     def _account(self, key: Key, limit: int, now: float) -> Account:
         account = self._accounts.get(key)

@@ -14,7 +14,7 @@ from gateway.budget_lines import BudgetLine, BudgetLines
 from gateway.budget_state import KeptAccount, kept_accounts, restore_accounts
 from gateway.exhausted import Exhausted, exhausted
 from gateway.rate_limit_headers import Header, rate_limit_headers
-from gateway.reservations import Basis, Demand, Hold, Reservation, Reservations, Settled
+from gateway.reservations import Basis, Demand, Reservation, Reservations, Settled
 from gateway.token_usage import TokenUsage
 
 LIFETIME_SECONDS = 900.0
@@ -39,21 +39,26 @@ class Budgets:
     def reserve(self, tenant: str, model: str, demand: Demand, now: float) -> Reservation | Exhausted:
         """Hold what a request may come to in every budget, or in none; raises `KeyError` for an unknown tenant."""
         lines = self._lines.of(tenant, model, now)
-        output_tokens = _bounded_output(lines, demand)
-        amounts = [line.amount(demand.input_tokens, output_tokens) for line in lines]
-        waits = [line.wait(amount, now) for line, amount in zip(lines, amounts, strict=True)]
-        longest = max(waits, default=0.0)
+        input_tokens, output_tokens, is_stated = demand
+        if not is_stated:
+            output_tokens = _within_limits(lines, demand)
+        amounts: list[int] = []
+        longest, short = 0.0, -1
+        for place, (_, _, account, tariff) in enumerate(lines):
+            amount = 1 if tariff is None else tariff.at_most(input_tokens, output_tokens)
+            amounts.append(amount)
+            wait = account.wait(amount, now)
+            if wait > longest:
+                longest, short = wait, place
         if longest > 0:
-            short = waits.index(longest)
             return exhausted(lines[short], amounts[short], longest, rate_limit_headers(lines, now))
         number = self._reservations.next_number()
-        holds = tuple(Hold(line.account, amount, line.tariff) for line, amount in zip(lines, amounts, strict=True))
-        for account, amount, _ in holds:
-            account.hold(number, amount, now)
+        for line, amount in zip(lines, amounts, strict=True):
+            line.account.hold(number, amount, now)
         expires_at = self._reservations.expiry(now)
-        reservation = Reservation(number, tenant, model, demand.input_tokens, output_tokens, holds, expires_at)
-        self._reservations.add(reservation)
-        return reservation
+        held = Reservation(number, tenant, model, input_tokens, output_tokens, lines, tuple(amounts), expires_at)
+        self._reservations.add(held)
+        return held
 
     def renew(self, number: int, now: float) -> bool:
         """The request is still running; ``False`` = it is over for us."""
@@ -92,8 +97,7 @@ class Budgets:
         reservation = self._reservations.end(number)
         if reservation is None:
             return None
-        for account, amount, _ in reservation.holds:
-            account.settle(number, amount, 0, now)
+        reservation.release(now)
         return _settled(reservation, _NOTHING, Basis.CANCELLED)
 
     def expire(self, now: float) -> tuple[Settled, ...]:
@@ -120,11 +124,9 @@ class Budgets:
 _NOTHING = TokenUsage(0, 0, 0)
 
 
-def _bounded_output(lines: Iterable[BudgetLine], demand: Demand) -> int:
+def _within_limits(lines: Iterable[BudgetLine], demand: Demand) -> int:
     """An output that nobody asked for is cut to what each budget holds when it is whole."""
     output_tokens = demand.output_tokens
-    if demand.is_output_stated:
-        return output_tokens
     for line in lines:
         if line.tariff is not None:
             most = line.tariff.output_within(line.account.limit, demand.input_tokens)
@@ -133,14 +135,12 @@ def _bounded_output(lines: Iterable[BudgetLine], demand: Demand) -> int:
 
 
 def _charged(reservation: Reservation, usage: TokenUsage, basis: Basis, now: float) -> Settled:
-    for hold in reservation.holds:
-        hold.account.settle(reservation.number, hold.amount, hold.charge(usage), now)
+    reservation.settle(usage, now)
     return _settled(reservation, usage, basis)
 
 
 def _charged_whole(reservation: Reservation, now: float) -> Settled:
-    for account, amount, _ in reservation.holds:
-        account.settle(reservation.number, amount, amount, now)
+    reservation.settle_whole(now)
     whole = TokenUsage(reservation.input_tokens, 0, reservation.output_tokens)
     return _settled(reservation, whole, Basis.RESERVED)
 

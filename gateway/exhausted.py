@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 from fleet.budget import PICODOLLARS_PER_USD
+from gateway.accounts import ClosedAccount
 from gateway.budget_lines import BudgetLine, Unit
 from gateway.rate_limit_headers import Header
 from gateway.refusals import quoted
@@ -70,5 +71,5 @@ class Exhausted:
 
 def exhausted(line: BudgetLine, asked: int, wait_seconds: float, rate_limits: tuple[Header, ...]) -> Exhausted:
     """A line without room for a request."""
-    limit = line.account.limit
-    return Exhausted(line.unit, line.model, limit, asked, wait_seconds, line.is_unpriced, rate_limits)
+    is_unpriced = isinstance(line.account, ClosedAccount)
+    return Exhausted(line.unit, line.model, line.account.limit, asked, wait_seconds, is_unpriced, rate_limits)

@@ -135,7 +135,8 @@ def _repeated_query_tokens(document: Mapping[str, object]) -> int:
 
 
 def _are_token_ids(items: list[object]) -> bool:
-    return bool(items) and type(items[0]) is int and set(map(type, items)) == {int}
+    """The ends tell: engines refuse a list of ids with anything else among them."""
+    return bool(items) and type(items[0]) is int and type(items[-1]) is int
 
 
 def _media_kind(item: dict[str, object]) -> _Kind | None:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from fleet.budget import Tariff
-from gateway.accounts import Account
+from gateway.budget_lines import BudgetLine
 from gateway.token_usage import TokenUsage
 
 
@@ -21,21 +20,6 @@ class Demand(NamedTuple):
     """Whether the client asked for that much: otherwise it may be cut to what the budgets ever hold."""
 
 
-class Hold(NamedTuple):
-    """What one budget holds for a request."""
-
-    account: Account
-    amount: int
-    tariff: Tariff | None
-    """``None`` = it counts requests."""
-
-    def charge(self, usage: TokenUsage) -> int:
-        """What the request comes to in this budget."""
-        if self.tariff is None:
-            return self.amount
-        return self.tariff.charge(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
-
-
 @dataclass(slots=True)
 class Reservation:
     """One request on its way."""
@@ -46,8 +30,28 @@ class Reservation:
     input_tokens: int
     output_tokens: int
     """The most that its holds pay for."""
-    holds: tuple[Hold, ...]
+    lines: tuple[BudgetLine, ...]
+    """The budgets that it counts in."""
+    amounts: tuple[int, ...]
+    """What each of them holds for it."""
     expires_at: float
+
+    def settle(self, usage: TokenUsage, now: float) -> None:
+        """Charge every budget what the usage comes to in it; where requests are counted, the request."""
+        used, cached, output = usage.input_tokens, usage.cached_tokens, usage.output_tokens
+        for (_, _, account, tariff), amount in zip(self.lines, self.amounts, strict=True):
+            charged = amount if tariff is None else tariff.charge(used, cached, output)
+            account.settle(self.number, amount, charged, now)
+
+    def settle_whole(self, now: float) -> None:
+        """Charge every budget what it holds."""
+        for line, amount in zip(self.lines, self.amounts, strict=True):
+            line.account.settle(self.number, amount, amount, now)
+
+    def release(self, now: float) -> None:
+        """Charge nothing."""
+        for line, amount in zip(self.lines, self.amounts, strict=True):
+            line.account.settle(self.number, amount, 0, now)
 
 
 class Basis(StrEnum):
@@ -65,8 +69,7 @@ class Basis(StrEnum):
     """No engine got it: nothing counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settled:
+class Settled(NamedTuple):
     """A request that is over, for the record."""
 
     number: int

@@ -58,7 +58,6 @@ class TokenBucket:
 
     def hold(self, number: int, amount: int, now: float) -> None:
         """Take it out; until the request is over it may come back."""
-        self._fill(now)
         self._level -= amount
         self._returnable[number] = float(amount)
         self._returnable_sum += amount
@@ -83,8 +82,10 @@ class TokenBucket:
         if gained <= 0:
             return
         self._filled_at = now
-        self._level = min(float(self._limit), self._level + gained)
-        self._take_what_drips_over()
+        level = self._level + gained
+        self._level = level if level < self._limit else float(self._limit)
+        if self._returnable and self._level + self._returnable_sum > self._limit:
+            self._take_what_drips_over()
 
     def _take_what_drips_over(self) -> None:
         excess = self._level + self._returnable_sum - self._limit
