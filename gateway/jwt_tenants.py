@@ -1,0 +1,187 @@
+"""Tenants by JWT: a token is checked against the issuers of the snapshot, with keys that are there already. No I/O.
+
+Tokens are read with PyJWT, which checks signatures. What this module adds is the moment, which is an argument here, and
+that nothing in a token chooses how it is checked: the algorithm must be one of its issuer's, all of which are by
+private key, and must be fit for the key that ``kid`` names.
+"""
+
+import base64
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import jwt
+from jwt.types import Options
+
+from fleet.token_issuer import PublicJwk, TokenIssuer
+
+MAX_TOKEN_CHARACTERS = 8192
+_LEAST_RSA_BITS = 2048
+_KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
+_CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}
+_UNTIMED: Options = {
+    "verify_exp": False,
+    "verify_nbf": False,
+    "verify_iat": False,
+    "require": ["iss", "aud", "exp"],
+}
+
+
+class Flaw(StrEnum):
+    """Why a token is not accepted; the value is a metric's label, the client is told no more than this."""
+
+    MALFORMED = "malformed"
+    UNKNOWN_ISSUER = "unknown_issuer"
+    ALGORITHM = "algorithm_not_allowed"
+    UNKNOWN_KEY = "unknown_key"
+    SIGNATURE = "bad_signature"
+    AUDIENCE = "wrong_audience"
+    CLAIMS = "bad_claims"
+    EXPIRED = "expired"
+    NOT_YET = "not_valid_yet"
+    NO_TENANT = "no_tenant"
+
+
+@dataclass(frozen=True, slots=True)
+class Vouched:
+    """A token that was accepted."""
+
+    tenant: str
+    issuer: str
+    expires_unix_seconds: float
+    """Leeway included."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnusableKey:
+    """A key of the snapshot that is left out, so that tokens signed with it are refused."""
+
+    issuer: str
+    kid: str | None
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Issuer:
+    stated: TokenIssuer
+    keys: Mapping[tuple[str | None, str], jwt.PyJWK] = field(repr=False)
+    """By ``kid`` and algorithm."""
+
+    def key(self, kid: object, algorithm: str) -> jwt.PyJWK | None:
+        """The key that a token names; one that names none is taken where there is no other."""
+        if kid is not None:
+            return self.keys.get((kid, algorithm)) if isinstance(kid, str) else None
+        fit = [key for (_, name), key in self.keys.items() if name == algorithm]
+        return fit[0] if len(fit) == 1 else None
+
+
+class JwtTenants:
+    """The issuers of one snapshot, ready to be asked."""
+
+    def __init__(self, issuers: Iterable[TokenIssuer]) -> None:
+        self._issuers: dict[str, _Issuer] = {}
+        unusable: list[UnusableKey] = []
+        for stated in issuers:
+            keys: dict[tuple[str | None, str], jwt.PyJWK] = {}
+            for key in stated.keys:
+                problem = _add(keys, key, stated)
+                if problem is not None:
+                    unusable.append(UnusableKey(stated.issuer, key.kid, problem))
+            self._issuers.setdefault(stated.issuer, _Issuer(stated, keys))
+        self.unusable = tuple(unusable)
+
+    def __bool__(self) -> bool:
+        """Whether anybody can be vouched for."""
+        return bool(self._issuers)
+
+    def vouch(self, token: str, now_unix_seconds: float) -> Vouched | Flaw:
+        """Whose a token is; it stands in no answer, no error and no log."""
+        if len(token) > MAX_TOKEN_CHARACTERS or token.count(".") != 2:
+            return Flaw.MALFORMED
+        try:
+            unverified = jwt.decode_complete(token, options={"verify_signature": False})
+        except (jwt.PyJWTError, ValueError, RecursionError):
+            return Flaw.MALFORMED
+        name, header = unverified["payload"].get("iss"), unverified["header"]
+        issuer = self._issuers.get(name) if isinstance(name, str) else None
+        if issuer is None:
+            return Flaw.UNKNOWN_ISSUER
+        algorithm = header.get("alg")
+        if algorithm not in issuer.stated.algorithms:
+            return Flaw.ALGORITHM
+        key = issuer.key(header.get("kid"), algorithm)
+        if key is None:
+            return Flaw.UNKNOWN_KEY
+        claims = _verified(token, key, algorithm, issuer.stated)
+        return claims if isinstance(claims, Flaw) else _vouched(claims, issuer.stated, now_unix_seconds)
+
+
+def _verified(token: str, key: jwt.PyJWK, algorithm: str, issuer: TokenIssuer) -> Mapping[str, object] | Flaw:
+    try:
+        claims: Mapping[str, object] = jwt.decode(
+            token, key, algorithms=[algorithm], audience=issuer.audiences, issuer=issuer.issuer, options=_UNTIMED
+        )
+    except jwt.InvalidSignatureError:
+        return Flaw.SIGNATURE
+    except (jwt.InvalidAudienceError, jwt.MissingRequiredClaimError):
+        return Flaw.AUDIENCE
+    except (jwt.PyJWTError, ValueError, TypeError):
+        return Flaw.CLAIMS
+    return claims
+
+
+def _vouched(claims: Mapping[str, object], issuer: TokenIssuer, now: float) -> Vouched | Flaw:
+    expires, begins = _moment(claims.get("exp")), _moment(claims.get("nbf", 0))
+    if expires is None or begins is None:
+        return Flaw.CLAIMS
+    if now >= expires + issuer.leeway_seconds:
+        return Flaw.EXPIRED
+    if now < begins - issuer.leeway_seconds:
+        return Flaw.NOT_YET
+    tenant = _tenant(claims.get(issuer.tenant_claim), issuer)
+    return Flaw.NO_TENANT if tenant is None else Vouched(tenant, issuer.issuer, expires + issuer.leeway_seconds)
+
+
+def _moment(claim: object) -> float | None:
+    is_number = isinstance(claim, int | float) and not isinstance(claim, bool)
+    return float(claim) if is_number and isinstance(claim, int | float) and abs(claim) < 1e15 else None
+
+
+def _tenant(claim: object, issuer: TokenIssuer) -> str | None:
+    if not isinstance(claim, str):
+        return None
+    if issuer.tenants:
+        return issuer.tenants.get(claim)
+    return claim if claim in issuer.allowed_tenants else None
+
+
+def _add(keys: dict[tuple[str | None, str], jwt.PyJWK], key: PublicJwk, issuer: TokenIssuer) -> str | None:
+    """Make it ready for each algorithm that it is fit for; what is wrong with it, or ``None``."""
+    fit = [name for name in issuer.algorithms if _is_fit(key, name)]
+    if not fit:
+        return "it is fit for none of the issuer's algorithms"
+    if key.kty == "RSA" and _bits(key.n or "") < _LEAST_RSA_BITS:
+        return f"it has less than {_LEAST_RSA_BITS} bits"
+    members = key.model_dump(exclude_none=True, exclude={"alg"})
+    for algorithm in fit:
+        if (key.kid, algorithm) in keys:
+            return "another key has the same 'kid'"
+        try:
+            keys[key.kid, algorithm] = jwt.PyJWK({**members, "alg": algorithm})
+        except (jwt.PyJWTError, ValueError, TypeError):
+            return "its members make no key"
+    return None
+
+
+def _is_fit(key: PublicJwk, algorithm: str) -> bool:
+    if key.alg not in (None, algorithm) or key.kty != _KEY_TYPES[algorithm[:2]]:
+        return False
+    return key.crv == _CURVES.get(algorithm)
+
+
+def _bits(number: str) -> int:
+    """Of a number in unpadded base64; 0 = it is none."""
+    try:
+        return int.from_bytes(base64.urlsafe_b64decode(number + "=" * (-len(number) % 4))).bit_length()
+    except ValueError:
+        return 0
