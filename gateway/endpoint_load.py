@@ -7,7 +7,7 @@ from dataclasses import dataclass
 FADE_SECONDS = 60.0
 _HISTORY_SECONDS = 15.0
 _HISTORY_STEP_SECONDS = 0.05
-_RATE_PRIOR_TOKENS = 50_000.0
+_RATE_KNOWN_TOKENS = 20_000.0
 _RATE_MEMORY_TOKENS = 1_000_000.0
 _RATE_LEAST_TOKENS = 512
 """Shorter prompts say more about the network and one decoding step than about the rate."""
@@ -56,8 +56,8 @@ class EndpointLoad:
     """What one endpoint has to do."""
 
     __slots__ = (
-        "_given_at", "_given_tokens", "_head_since", "_history", "_rate_seconds", "_rate_tokens", "_waiting",
-        "_waiting_tokens", "in_flight", "metrics", "others_waiting",
+        "_first_guess", "_given_at", "_given_tokens", "_head_since", "_history", "_rate_seconds", "_rate_tokens",
+        "_waiting", "_waiting_tokens", "in_flight", "metrics", "others_waiting",
     )  # fmt: skip
 
     def __init__(self, tokens_per_second: float) -> None:
@@ -69,15 +69,20 @@ class EndpointLoad:
         self._waiting_tokens = 0
         self._head_since = 0.0
         self._given_tokens = self._given_at = 0.0
-        self._rate_tokens = _RATE_PRIOR_TOKENS
-        self._rate_seconds = _RATE_PRIOR_TOKENS / tokens_per_second
+        self._first_guess = tokens_per_second
+        self._rate_tokens = self._rate_seconds = 0.0
         self._history: deque[tuple[float, int]] = deque([(-math.inf, 0)])
         """(second, prompts waiting) after changes, as far back as late metrics may reach."""
 
     @property
+    def measured_rate(self) -> float | None:
+        """Prompt tokens per second; ``None`` until enough prompts were computed to say."""
+        return self._rate_tokens / self._rate_seconds if self._rate_tokens >= _RATE_KNOWN_TOKENS else None
+
+    @property
     def tokens_per_second(self) -> float:
-        """The measured rate of computing prompts; the first guess counts as much as 50,000 tokens."""
-        return self._rate_tokens / self._rate_seconds
+        """The measured rate, else the first guess."""
+        return self.measured_rate or self._first_guess
 
     def start(self, request: InFlight, now: float) -> None:
         """A request was sent."""

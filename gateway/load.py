@@ -54,11 +54,17 @@ class LoadBook:
         self._of(address).measured(metrics)
 
     def loads(self, addresses: Iterable[str], now: float) -> list[Load]:
-        """The loads in the order of the addresses."""
+        """The loads in the order of the addresses.
+
+        An endpoint whose rate is not known yet is taken to be as fast as the fastest of the others: taken for slow, it
+        would get nothing and never be known.
+        """
         found = [self._endpoints.get(address) for address in addresses]
-        fresh = [item.others_waiting for item in found if item is not None and _is_fresh(item, now)]
-        busiest = max(fresh, default=0)
-        return [self._load(item, busiest, now) if item is not None else self._unknown(busiest) for item in found]
+        known = [item for item in found if item is not None]
+        busiest = max((item.others_waiting for item in known if _is_fresh(item, now)), default=0)
+        fastest = max((rate for item in known if (rate := item.measured_rate)), default=self._tokens_per_second)
+        unknown = Load(0, busiest * self._mean_tokens, fastest)
+        return [unknown if item is None else self._load(item, busiest, fastest, now) for item in found]
 
     def in_flight(self, address: str) -> int:
         """Requests at one endpoint that have not ended."""
@@ -80,7 +86,7 @@ class LoadBook:
             endpoint = self._endpoints[address] = EndpointLoad(self._tokens_per_second)
         return endpoint
 
-    def _load(self, endpoint: EndpointLoad, busiest: int, now: float) -> Load:
+    def _load(self, endpoint: EndpointLoad, busiest: int, fastest: float, now: float) -> Load:
         others = endpoint.others_waiting
         saturation = kv_usage = 0.0
         metrics = endpoint.metrics
@@ -96,14 +102,11 @@ class LoadBook:
         return Load(
             endpoint.in_flight,
             endpoint.queued_tokens(now) + others * self._mean_tokens,
-            endpoint.tokens_per_second,
+            endpoint.measured_rate or fastest,
             endpoint.given_tokens(now),
             kv_usage,
             saturation,
         )
-
-    def _unknown(self, busiest: int) -> Load:
-        return Load(0, busiest * self._mean_tokens, self._tokens_per_second)
 
 
 def _is_fresh(endpoint: EndpointLoad, now: float) -> bool:

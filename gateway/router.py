@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 
+from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, usable_endpoints
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
 from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
@@ -74,13 +75,33 @@ class Router:
         self._loads = LoadBook(prefill_tokens_per_second=self._settings.prefill_tokens_per_second)
         self._turns: dict[str, int] = {}
 
-    def choose(self, request: RoutingRequest, addresses: Iterable[str], now: float, chance: Random) -> Choice:
-        """Up to three endpoints, best first; the addresses are those that take new requests, in any order."""
-        names = sorted(addresses)
+    def route(
+        self, arms: Sequence[GatewayArm], conversation: bytes, request: RoutingRequest, now: float, chance: Random
+    ) -> tuple[GatewayArm, Choice] | None:
+        """The arm first, by weight and conversation alone, then endpoints of it; ``None`` when no arm has any."""
+        arm = pick_arm(arms, conversation)
+        if arm is None:
+            return None
+        return arm, self.choose(request, arm.endpoints, now, chance, pool=f"{arm.deployment}/{arm.identity}")
+
+    def choose(
+        self,
+        request: RoutingRequest,
+        endpoints: Iterable[GatewayEndpoint],
+        now: float,
+        chance: Random,
+        *,
+        pool: str = "",
+    ) -> Choice:
+        """Up to three endpoints, best first, whatever the order they are given in; draining ones get nothing new.
+
+        ``pool`` says whose turn it is in round robin.
+        """
+        names = sorted(endpoint.address for endpoint in endpoints if not endpoint.is_draining)
         if not names:
             return Choice(request, ())
-        turn = self._turns.get(request.pool, 0)
-        self._turns[request.pool] = turn + 1
+        turn = self._turns.get(pool, 0)
+        self._turns[pool] = turn + 1
         situation = Situation(request, self._candidates(request, names, now), turn)
         return Choice(request, tuple(self._policy.order(situation, chance)[:MAX_TRIES]))
 

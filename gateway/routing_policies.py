@@ -4,6 +4,7 @@ A policy is a name for one of each kind; every part has one method. Prices are i
 """
 
 import hashlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -35,8 +36,6 @@ class RoutingRequest:
     prompt_tokens: int = 0
     session: int | None = None
     """A hash of the client's session, where it sends one and the route takes it."""
-    pool: str = ""
-    """Whose turn it is in round robin: the arm."""
 
 
 class Candidate(NamedTuple):
@@ -103,8 +102,9 @@ class BoundedLoad:
     def keep(self, situation: Situation) -> Sequence[Candidate]:
         """Those below the bound."""
         candidates = situation.candidates
-        bound = self.factor * (sum(candidate.load.in_flight for candidate in candidates) + 1) / len(candidates)
-        return [candidate for candidate in candidates if candidate.load.in_flight + 1 <= max(1.0, bound)]
+        total = sum(candidate.load.in_flight for candidate in candidates) + 1
+        bound = math.ceil(self.factor * total / len(candidates))
+        return [candidate for candidate in candidates if candidate.load.in_flight < bound]
 
 
 # --- Scorers -------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from fleet.snapshot import GatewayEndpoint
 from gateway.router import EngineMetrics, PolicyName, RouterSettings, RoutingRequest
 from simulator.replay_gateways import SHARING_DELAY_SECONDS, Gateways, Sent, Sharing, address_of
 from simulator.replay_replica import Admitted, Replica
@@ -88,6 +89,7 @@ class _Replay:
             address_of(index): Replica(settings.cache_blocks, settings.prefill_tokens_per_second)
             for index in range(settings.replicas)
         }
+        self._endpoints = [GatewayEndpoint(address=address) for address in self._replicas]
         self._gateways = Gateways(
             settings.gateways,
             RouterSettings(
@@ -143,8 +145,8 @@ class _Replay:
         self._send(_Live(traced, routed, now, self._gateways.any()), now)
 
     def _send(self, live: _Live, now: float) -> None:
-        addresses = [address for address in self._replicas if address not in self._away] or list(self._replicas)
-        sent = live.sent = self._gateways.send(live.gateway, live.routed, addresses, now)
+        present = [item for item in self._endpoints if item.address not in self._away] or self._endpoints
+        sent = live.sent = self._gateways.send(live.gateway, live.routed, present, now)
         replica = self._replicas[sent.address]
         admitted = replica.admit(live.routed.blocks, live.traced.input_tokens, self._settings.block_tokens, now)
         self._live[sent.address][live] = None

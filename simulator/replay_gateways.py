@@ -1,10 +1,11 @@
 """The gateways of a replay: each drives a real router as a gateway does, and learns late what the others did."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from random import Random
 
+from fleet.snapshot import GatewayEndpoint
 from gateway.router import EngineMetrics, InFlight, Router, RouterSettings, RoutingRequest
 
 SHARING_DELAY_SECONDS = 0.005
@@ -44,10 +45,10 @@ class Gateways:
         """The gateway that the next request comes to."""
         return self._chance.randrange(len(self.routers)) if len(self.routers) > 1 else 0
 
-    def send(self, gateway: int, request: RoutingRequest, addresses: Collection[str], now: float) -> Sent:
+    def send(self, gateway: int, request: RoutingRequest, endpoints: Iterable[GatewayEndpoint], now: float) -> Sent:
         """One gateway decides and sends."""
         router = self.routers[gateway]
-        choice = router.choose(request, addresses, now, self._chance)
+        choice = router.choose(request, endpoints, now, self._chance)
         first = choice.candidates[0]
         return Sent(first.address, request, first.uncached_tokens, router.send(choice, now))
 
