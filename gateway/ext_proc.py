@@ -21,8 +21,8 @@ SERVICE = "envoy.service.ext_proc.v3.ExternalProcessor"
 METHOD = f"/{SERVICE}/Process"
 DECISION_NAMESPACE = "envoy.filters.http.ext_authz"
 FLUSH_SECONDS = 0.05
-_STATED_PREFIX = "x-gateway-"
-_UNSET = ("", "-")
+_STATED_PREFIX = b"x-gateway-"
+_UNSET = (b"", b"-")
 
 _log = structlog.get_logger("gateway.ext_proc")
 
@@ -196,8 +196,8 @@ class Processing:
 
 def _stated(call: Call) -> dict[str, str]:
     """What the proxy says of the decision once, when it opens the call, instead of with every message."""
-    fields = ((name.decode("latin-1"), value.decode("latin-1")) for name, value in call.metadata)
-    return {name: value for name, value in fields if name.startswith(_STATED_PREFIX) and value not in _UNSET}
+    stated = [(name, value) for name, value in call.metadata if name.startswith(_STATED_PREFIX)]
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in stated if value not in _UNSET}
 
 
 def log_failure() -> None:

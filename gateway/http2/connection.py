@@ -5,7 +5,7 @@ from collections.abc import Callable
 from gateway.http2 import frames
 from gateway.http2.errors import ConnectionFault, ErrorCode, StreamFault
 from gateway.http2.frames import FrameReader
-from gateway.http2.header_blocks import HeaderBlock, Headers, HeaderUnpacker, request_fault, trailers_fault
+from gateway.http2.header_blocks import HeaderBlock, Headers, HeaderUnpacker, trailers_fault
 from gateway.http2.limits import Budget, Limits
 from gateway.http2.peer_settings import (
     INITIAL_WINDOW_SIZE,
@@ -169,7 +169,7 @@ class Connection:
     def _headers(self, stream_id: int, block: bytes, *, ends: bool) -> None:
         if len(block) > self._limits.max_header_block_bytes:
             raise ConnectionFault(ErrorCode.ENHANCE_YOUR_CALM, "a header block is too large")
-        headers = self._unpacker.unpack(block)
+        headers, fault = self._unpacker.unpack(block)
         stream = self.outlet.streams.get(stream_id)
         if stream is not None:
             self._trailers(stream, headers, ends=ends)
@@ -179,7 +179,7 @@ class Connection:
         self._last_id = stream_id
         if self._is_draining or len(self.outlet.streams) >= self._limits.max_streams:
             raise StreamFault(stream_id, ErrorCode.REFUSED_STREAM, "too many streams, or none any more")
-        if fault := request_fault(headers):
+        if fault is not None:
             raise StreamFault(stream_id, ErrorCode.PROTOCOL_ERROR, fault)
         self._open(stream_id, headers, ends=ends)
 

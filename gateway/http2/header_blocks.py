@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import hpack
 
@@ -40,6 +41,14 @@ class HeaderBlock:
         return b"".join(self._pieces)
 
 
+class Unpacked(NamedTuple):
+    """A block's fields, looked at once however often the same block comes."""
+
+    headers: Headers
+    request_fault: str | None
+    """What is wrong with them at the start of a stream; ``None`` = nothing."""
+
+
 class HeaderUnpacker:
     """Unpacks blocks in the order they come in; the table of the connection is in here.
 
@@ -49,9 +58,9 @@ class HeaderUnpacker:
 
     def __init__(self, max_list_bytes: int) -> None:
         self._decoder = hpack.Decoder(max_header_list_size=max_list_bytes)
-        self._known: dict[bytes, Headers] = {}
+        self._known: dict[bytes, Unpacked] = {}
 
-    def unpack(self, block: bytes) -> Headers:
+    def unpack(self, block: bytes) -> "Unpacked":
         """The fields of a block."""
         known = self._known.get(block)
         if known is not None:
@@ -63,11 +72,12 @@ class HeaderUnpacker:
         except (hpack.HPACKError, ValueError, IndexError):
             raise ConnectionFault(ErrorCode.COMPRESSION_ERROR, "a header block can't be unpacked") from None
         headers = tuple((bytes(name), bytes(value)) for name, value in unpacked)
+        fields = Unpacked(headers, request_fault(headers))
         if not _only_points(block):
             self._known.clear()
         elif len(self._known) < _KNOWN_BLOCKS:
-            self._known[block] = headers
-        return headers
+            self._known[block] = fields
+        return fields
 
 
 def _only_points(block: bytes) -> bool:
