@@ -10,7 +10,8 @@ from gateway.output_filter.normal_form import Writing, read_units
 
 NUMBER_IN_JSON = "0"
 """What stands in JSON instead of a value outside of a string: valid before and after a sign, a point, an exponent."""
-_BARE_WORD = re.compile(r"[^\W\d_]+\Z")
+_BARE_WORD = re.compile(r"(?:[^\W\d_]|[':()])*-?\Z")
+"""What is no part of a value worth hiding: no digits, nothing that joins the parts of an address or of a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Scanner:
         self._place = 0  # the first undecided unit
         self._end = 0  # of the units, in the text
         self._unread = ""
-        self._answered = 0  # units before it have left already, though they may yet be part of a value
+        self._answered = 0  # the text before it has left already, though it may yet be part of a value
         self._is_sunk = False  # and what left was a mask
         self._swallow: re.Pattern[str] | None = None
         self._in_string = False
@@ -56,12 +57,7 @@ class Scanner:
     @property
     def decided(self) -> int:
         """The characters from the beginning of the text that nothing will change any more."""
-        return self._in_text(max(self._place, self._answered))
-
-    @property
-    def is_holding(self) -> bool:
-        """Whether something waits for what comes after it."""
-        return len(self._normal) > max(self._place, self._answered) or bool(self._unread)
+        return max(self._in_text(self._place), self._answered)
 
     def feed(self, text: str) -> None:
         """The next piece."""
@@ -81,24 +77,35 @@ class Scanner:
 
         What left is remembered: if it grows into a value, the rest of the value is masked.
         """
-        if self.release_word() or len(self._normal) <= max(self._place, self._answered):
+        start, end = self.decided, self._end + len(self._unread)
+        if start >= end:
+            return
+        # In JSON, half of an escape must not stand before a mask.
+        is_whole = not self._unread or self._place == len(self._normal) or self._writing is not Writing.JSON
+        if not self._is_sunk and is_whole and self._is_bare_word():
+            self._answer(end)
             return
         likely = self._matcher.likely(EncodedText(self._normal), self._place)
-        start, end = max(self._place, self._answered), len(self._normal)
         name, label = (likely.name, likely.label) if likely else ("", "HELD")
-        self._edit(Found(start, end, name, label), is_rest=self._is_sunk)
-        self._answered, self._is_sunk = end, True
+        found = Found(self._place, len(self._normal), name, label)
+        self.edits.append(Edit(start, end, *(("", "") if self._is_sunk else (self._mask(found), name))))
+        self._answer(end)
+        self._is_sunk = True
 
-    def release_word(self) -> bool:
-        """A held word of letters alone leaves; whether nothing is held any more."""
-        start, end = max(self._place, self._answered), len(self._normal)
-        if start == end:
-            return not self._unread
-        self._is_simple = False
-        if self._is_sunk or not _BARE_WORD.match(self._normal, self._place) or self._may_be_own():
-            return False
+    def release_word(self) -> None:
+        """A held word of letters alone leaves."""
+        if not self._is_sunk and not self._unread and self._is_bare_word():
+            self._answer(self._end)
+
+    def _answer(self, end: int) -> None:
         self._answered = end
-        return not self._unread
+        self._is_simple = False
+
+    def _is_bare_word(self) -> bool:
+        if self._place == len(self._normal):
+            return True
+        is_bare = _BARE_WORD.match(self._normal, self._place) is not None
+        return is_bare and not self._matcher.may_become_own(EncodedText(self._normal), self._place)
 
     def _may_pass_prose(self) -> bool:
         is_plain = self._writing is not None and not self._unread and self._cuts is None
@@ -118,9 +125,6 @@ class Scanner:
         else:
             self._normal = normal
         return True
-
-    def _may_be_own(self) -> bool:
-        return self._matcher.may_become_own(EncodedText(self._normal), self._place)
 
     def _read(self, text: str, *, is_end: bool) -> bool:
         """Takes the next units over; whether there are any."""
@@ -165,26 +169,22 @@ class Scanner:
 
     def _settle(self, found: Found) -> None:
         """Edits a value, or the part of it that has not left yet."""
-        start = max(found.start, self._answered)
-        is_rest = found.start < self._answered and self._is_sunk
-        if start < found.end:
-            self._edit(Found(start, found.end, found.name, found.label), is_rest=is_rest, value_start=found.start)
+        begin, end = self._in_text(found.start), self._in_text(found.end)
+        start = max(begin, self._answered)
+        if start < end:
+            is_rest = begin < self._answered and self._is_sunk
+            self.edits.append(Edit(start, end, *(("", "") if is_rest else (self._mask(found), found.name))))
 
-    def _edit(self, found: Found, *, is_rest: bool, value_start: int | None = None) -> None:
-        text = "" if is_rest else self._mask(found, found.start if value_start is None else value_start)
-        start, end = self._in_text(found.start), self._in_text(found.end)
-        self.edits.append(Edit(start, end, text, "" if is_rest else found.name))
-
-    def _mask(self, found: Found, start: int) -> str:
-        if self._writing is Writing.JSON and not self._is_in_string(start):
+    def _mask(self, found: Found) -> str:
+        if self._writing is Writing.JSON and not self._is_in_string(found.start):
             return NUMBER_IN_JSON
-        return self._masks.text(found.name, found.label, self._normal[start : found.end])
+        return self._masks.text(found.name, found.label, self._normal[found.start : found.end])
 
     def _swallow_more(self, *, is_end: bool) -> bool:
         """Takes what still belongs to the last value; whether it is over."""
         found = self._swallow.match(self._normal, self._place) if self._swallow else None
         if found is not None:
-            self._edit(Found(self._place, found.end(), "", ""), is_rest=True)
+            self.edits.append(Edit(self._in_text(self._place), self._in_text(found.end()), ""))
             self._place = found.end()
         if self._place == len(self._normal) and not is_end:
             self._trim()
@@ -194,7 +194,7 @@ class Scanner:
 
     def _trim(self) -> None:
         """Forgets what is decided, less one unit, which tells what stands before the rest."""
-        if self._answered <= self._place:
+        if self._answered <= self._in_text(self._place):
             self._answered, self._is_sunk = 0, False
         drop = self._place - 1
         if drop <= 0:
@@ -203,7 +203,6 @@ class Scanner:
             self._in_string ^= self._normal.count('"', 0, drop) % 2 == 1
         self._normal = self._normal[drop:]
         self._place -= drop
-        self._answered = max(0, self._answered - drop)
         if self._cuts is not None:
             cuts = self._cuts[drop:]
             is_plain = cuts == list(range(self._end - len(cuts), self._end))

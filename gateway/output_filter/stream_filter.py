@@ -1,6 +1,7 @@
 """Filters an answer that comes as server-sent events: bytes in, bytes out, in the order in which they came."""
 
 from collections import Counter, deque
+from collections.abc import Iterator
 
 from gateway.output_filter import endings
 from gateway.output_filter.channel import Answer, CompiledPolicy
@@ -56,33 +57,42 @@ class StreamFilter:
             return b""
         if self._is_open:
             return data
-        try:
-            return b"".join([self._event(event, now) for event in self._reader.feed(data)])
-        except Exception:
-            # Whatever goes wrong in here, nothing may pass by accident: the route says what happens.
-            return self._fail()
+        return self._through(self._reader.feed(data), now)
 
     def flush_due(self, now: float) -> bytes:
         """What leaves because it was held for too long."""
+        out = []
         try:
-            out = []
             while (due := self.due) is not None and due <= now:
                 self._texts.expire(self._held[0].slots)
                 out.append(self._leave())
-            return b"".join(out)
-        except Exception:  # as above
-            return self._fail()
+        except Exception:  # as in _through
+            out.append(self._fail())
+        return b"".join(out)
 
     def close(self, now: float) -> bytes:
         """The rest, when the engine's stream has ended."""
         if self.has_ended or self._is_open:
             return b""
+        out = self._through(self._reader.close(), now)
         try:
-            out = [self._event(event, now) for event in self._reader.close()]
             self._texts.finish()
-            return b"".join([*out, self._leave()])
-        except Exception:  # as above
-            return self._fail()
+            return out + self._leave()
+        except Exception:  # as in _through
+            return out + self._fail()
+
+    def _through(self, events: Iterator[SseEvent], now: float) -> bytes:
+        out: list[bytes] = []
+        raw = b""
+        try:
+            for event in events:
+                raw = event.raw
+                out.append(self._event(event, now))
+                raw = b""
+        except Exception:
+            # Whatever goes wrong in here, nothing may pass by accident: the route says what happens.
+            out.append(self._fail(raw))
+        return b"".join(out)
 
     def _event(self, event: SseEvent, now: float) -> bytes:
         if self.has_ended:
@@ -114,9 +124,11 @@ class StreamFilter:
     def _leave(self) -> bytes:
         out = []
         while self._held and self._held[0].is_decided:
-            held = self._held.popleft()
-            self._held_bytes -= len(held.raw)
+            held = self._held[0]
             out.append(self._out(held))
+            if self._held:  # the answer has not ended
+                self._held.popleft()
+                self._held_bytes -= len(held.raw)
         return b"".join(out)
 
     def _out(self, held: HeldEvent) -> bytes:
@@ -127,11 +139,13 @@ class StreamFilter:
         self._end()
         return data + endings.blocked(self._texts.api, blocked, self._texts.last, self._texts.open_choices)
 
-    def _fail(self) -> bytes:
+    def _fail(self, raw: bytes = b"") -> bytes:
+        """``raw``: the event that was at hand."""
         if self._answer.policy.failure_mode is FailureMode.CLOSED:
             self._end()
             return endings.failed(self._texts.api)
-        rest = b"".join([*(held.raw for held in self._held), self._reader.pending])
+        held = [event.raw for event in self._held]
+        rest = b"".join([*held, *([] if raw in held[-1:] else [raw]), self._reader.pending])
         self._held.clear()
         self._is_open = True
         return rest

@@ -1,0 +1,121 @@
+"""Whole JSON answers: texts are filtered where they stand, every other byte stays."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.output_filter.channel import Answer, CompiledPolicy
+from gateway.output_filter.json_spans import UnreadableAnswer, decoded, encoded, spans
+from gateway.output_filter.masks import Masks
+from gateway.output_filter.policy import FilterPolicy, Mode
+from gateway.output_filter.whole_answer import filter_answer
+
+POLICY = CompiledPolicy(FilterPolicy())
+BLOCKING = CompiledPolicy(FilterPolicy(classes={"email": Mode.BLOCK}))
+CAPTURES = Path(__file__).parents[4] / "shared" / "engines" / "captures"
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+def through(body: bytes, policy: CompiledPolicy = POLICY) -> tuple[bytes, Answer]:
+    answer = Answer(policy, Masks(policy.modes))
+    return filter_answer(body, answer), answer
+
+
+def strings(document: object) -> list[str]:
+    if isinstance(document, dict):
+        return [text for value in document.values() for text in strings(value)]
+    if isinstance(document, list):
+        return [text for value in document for text in strings(value)]
+    return [document] if isinstance(document, str) else []
+
+
+@given(JSON, st.booleans(), st.sampled_from([None, 2]))
+def test_every_string_is_found_where_it_stands(document, ascii_only, indent):
+    data = json.dumps(document, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogateescape")
+    found = [decoded(data[span.start : span.end]) for span in spans(data) if span.is_string]
+    assert found == strings(document)
+
+
+@given(JSON)
+def test_a_container_spans_what_is_in_it(document):
+    data = json.dumps({"a": document}).encode()
+    for span in spans(data):
+        json.loads(data[span.start : span.end])
+
+
+@given(st.text(), st.booleans())
+def test_a_string_is_written_as_the_one_before(text, ascii_only):
+    literal = json.dumps(text, ensure_ascii=ascii_only).encode("utf-8", "surrogateescape")
+    assert decoded(encoded(text, literal)) == text
+
+
+def test_a_chat_is_filtered_byte_for_byte():
+    message = {
+        "role": "assistant",
+        "content": "Mail jane@example.com \u00e9",
+        "reasoning_content": "4111 1111 1111 1111",
+    }
+    calls = [{"id": "call_1", "function": {"name": "send", "arguments": '{"to": "a@b.org", "n": 4111111111111111}'}}]
+    probabilities = {"content": [{"token": "jane@"}, {"token": "example.com"}]}
+    choice = {"index": 0, "message": message | {"tool_calls": calls}, "logprobs": probabilities, "token_ids": [1]}
+    body = json.dumps({"id": "4111111111111111", "choices": [choice], "usage": {"n": 1}}, indent=1).encode()
+    out, answer = through(body)
+    document = json.loads(body)
+    found = document["choices"][0]
+    found["message"] |= {"content": "Mail [EMAIL] \u00e9", "reasoning_content": "[CARD]"}
+    found["message"]["tool_calls"][0]["function"]["arguments"] = '{"to": "[EMAIL]", "n": 0}'
+    found["logprobs"] = found["token_ids"] = None
+    assert json.loads(out) == document
+    assert out.startswith(body[: body.index(b"Mail")])
+    assert answer.counts == {"email": 2, "card": 2}
+
+
+def test_other_answers_are_filtered():
+    for body in (
+        {"object": "response", "output": [{"content": [{"type": "output_text", "text": "a@b.org"}]}]},
+        {
+            "type": "message",
+            "content": [{"type": "text", "text": "a@b.org"}, {"type": "tool_use", "input": {"x": "a@b.org"}}],
+        },
+        {"choices": [{"text": "a@b.org", "logprobs": {"tokens": ["a@", "b.org"], "top_logprobs": [{"a@": 1}]}}]},
+        {"unknown": [["a@b.org"]]},
+        "a@b.org",
+    ):
+        out, answer = through(json.dumps(body).encode())
+        assert b"b.org" not in out
+        assert answer.counts["email"] >= 1
+        json.loads(out)
+
+
+def test_a_blocked_value_withholds_the_answer():
+    out, answer = through(b'{"choices":[{"message":{"content":"a@b.org"}}]}', BLOCKING)
+    assert json.loads(out)["error"]["code"] == "content_filter"
+    assert answer.blocked == "email"
+
+
+def test_what_is_no_json_is_a_text():
+    assert through(b"\xff plain a@b.org")[0] == b"\xff plain [EMAIL]"
+
+
+def test_what_cannot_be_read_for_sure_is_refused_without_quoting_it():
+    for body in (b'{"a": "jane", "a": "jane"}', b"[" * 5000 + b"]" * 5000):
+        with pytest.raises(UnreadableAnswer) as refusal:
+            through(body)
+        assert "jane" not in str(refusal.value)
+
+
+@pytest.mark.skipif(not CAPTURES.is_dir(), reason="the captures of real engines are not beside this checkout")
+def test_what_real_engines_answered_passes_byte_for_byte():
+    paths = [
+        path for path in sorted(CAPTURES.glob("*.json")) if "meta" not in path.name and "kv_event" not in path.name
+    ]
+    assert len(paths) > 20
+    for path in paths:
+        assert through(path.read_bytes())[0] == path.read_bytes(), path.name
