@@ -10,7 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 Block = int
-DEFAULT_CAPACITY_BLOCKS = 32_768
+DEFAULT_CAPACITY_BLOCKS = 8_192
+"""A million tokens in blocks of text; about 2.5 MB of memory for each endpoint."""
 DEFAULT_TTL_SECONDS = 1_800.0
 """An engine under load has replaced all its blocks long before; an idle one may keep them, which costs one miss."""
 

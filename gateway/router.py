@@ -45,6 +45,8 @@ class RouterSettings:
     prefill_tokens_per_second: float = DEFAULT_PREFILL_TOKENS_PER_SECOND
     capacity_blocks: int = DEFAULT_CAPACITY_BLOCKS
     """Blocks that an engine can hold, where it has not said so."""
+    most_blocks: int = 65_536
+    """What is remembered of one engine at most, whatever it says."""
     ttl_seconds: float = DEFAULT_TTL_SECONDS
     gateways: int = 1
     """How many gateways decide side by side."""
@@ -153,8 +155,8 @@ class Router:
         self._loads.measured(address, metrics)
 
     def capacity(self, address: str, blocks: int) -> None:
-        """An engine has said how many blocks it can hold."""
-        self._index.set_capacity(address, blocks)
+        """An engine has said how many blocks (of the size that requests have) it can hold, host memory included."""
+        self._index.set_capacity(address, min(blocks, self._settings.most_blocks))
 
     def stored(self, address: str, blocks: Sequence[Block], now: float) -> None:
         """An engine has said that it holds these blocks of one prompt."""

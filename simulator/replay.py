@@ -95,6 +95,7 @@ class _Replay:
             RouterSettings(
                 policy=settings.policy,
                 prefill_tokens_per_second=settings.prefill_tokens_per_second,
+                most_blocks=settings.cache_blocks,
                 ttl_seconds=math.inf,
                 gateways=settings.gateways,
             ),

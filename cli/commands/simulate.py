@@ -62,11 +62,10 @@ def simulate(
     (chained ids of the blocks of the prompt). Engines keep the least recently used blocks, compute prompts one after
     the other and decode without a limit: right for comparing policies, no forecast of an engine's own latency.
 
+    Compare with --policy round_robin; see what a disturbance costs with --gateways 2, --metrics-delay 5 or
+    --restart-at 1000.
+
     [dim]Example:[/dim] enginehouse simulate --trace trace.jsonl.gz --replicas 8 --cache-blocks 3000 -o json
-
-    [dim]The same with round robin:[/dim] ... --policy round_robin
-
-    [dim]Two gateways that share nothing, metrics 5 s late:[/dim] ... --gateways 2 --metrics-delay 5
     """
     settings = ReplaySettings(
         policy=policy,
