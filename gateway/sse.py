@@ -66,6 +66,11 @@ class SseReader:
         """The bytes that no event has yet."""
         return bytes(self._buffer[self._start :])
 
+    @property
+    def is_between(self) -> bool:
+        """Whether the next byte begins an event."""
+        return self._start == len(self._buffer)
+
     def feed(self, data: bytes) -> Iterator[SseEvent]:
         """The events that end in this piece; taken over at once, read while iterated."""
         if self._start:

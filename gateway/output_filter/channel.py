@@ -64,6 +64,11 @@ class Channel:
         self._is_counted = is_counted
         self._scanner = Scanner(answer.policy.matcher, answer.masks, writing)
 
+    @property
+    def has_edits(self) -> bool:
+        """Whether anything in a piece that is not taken yet may be edited."""
+        return bool(self._edits)
+
     def feed(self, text: str) -> None:
         """The next piece."""
         self._scanner.feed(text)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import accumulate
 
 from gateway.output_filter.channel import Answer, Channel
-from gateway.output_filter.event_templates import Known, Templates
+from gateway.output_filter.event_templates import Templates
 from gateway.output_filter.event_texts import FoundText, texts_of
 from gateway.output_filter.held_event import HeldEvent, Slot
 from gateway.output_filter.json_spans import UnreadableAnswer, parse
@@ -46,8 +46,8 @@ class EventReader:
     def read(self, event: SseEvent, now: float) -> HeldEvent:
         """The event with its texts; what it ends is ended."""
         self.overtakes = False
-        if (known := self._templates.known(event.raw)) is not None:
-            return self._read_known(event.raw, known, now)
+        if (known := self.read_again(event.raw, now)) is not None:
+            return known
         held = HeldEvent(event.raw, now)
         try:
             document = parse(event.data)
@@ -56,6 +56,20 @@ class EventReader:
         else:
             self._read_json(event, document, held)
         return held
+
+    def read_again(self, raw: bytes, now: float) -> HeldEvent | None:
+        """The event, where it is one as seen before but for its text; None = it has to be read."""
+        known = self._templates.known(raw)
+        if known is None:
+            return None
+        template, text, raw_start, raw_end = known
+        if not text:
+            return HeldEvent(raw, now)
+        self._last_key = template.key
+        channel = template.channel
+        start = channel.length
+        channel.feed(text)
+        return HeldEvent(raw, now, [Slot(channel, start, text, raw_start, raw_end)])
 
     def expire(self, slots: list[Slot]) -> None:
         """What these wait for has waited too long."""
@@ -68,16 +82,6 @@ class EventReader:
         for key, channel in self._channels.items():
             if key[: len(prefix)] == prefix and channel.decided < channel.length:
                 channel.finish()
-
-    def _read_known(self, raw: bytes, known: Known, now: float) -> HeldEvent:
-        template = known.template
-        channel, start = template.channel, template.channel.length
-        if not known.text:
-            return HeldEvent(raw, now)
-        self._last_key = template.key
-        channel.feed(known.text)
-        slot = Slot(channel, start, known.text, known.start, known.end)
-        return HeldEvent(raw, now, [slot])
 
     def _read_json(self, event: SseEvent, document: object, held: HeldEvent) -> None:
         api = api_of(document)

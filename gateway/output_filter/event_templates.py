@@ -28,14 +28,8 @@ class Template:
     key: Key
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Known:
-    """An event that a template fits, with its text and where it stands in the bytes."""
-
-    template: Template
-    text: str
-    start: int
-    end: int
+Known = tuple[Template, str, int, int]
+"""A template that fits an event, the event's text, and where it stands in the bytes."""
 
 
 class Templates:
@@ -79,7 +73,7 @@ class Templates:
         template = self._templates[place]
         if place:
             self._templates.insert(0, self._templates.pop(place))
-        return Known(template, text, start - 1, end + 1)
+        return template, text, start - 1, end + 1
 
 
 def _pattern(raw: bytes, data: bytes, offset: int, text_start: int) -> bytes:
@@ -103,8 +97,8 @@ def _is_count(span: Span, data: bytes) -> bool:
 
 def _text(literal: bytes) -> str | None:
     """The text of a string's inside; None = it is not the inside of one string."""
-    if b'"' not in literal and b"\\" not in literal and literal.isascii() and literal.decode().isprintable():
-        return literal.decode()
+    if b'"' not in literal and b"\\" not in literal and literal.isascii() and (text := literal.decode()).isprintable():
+        return text
     try:
         return decoded(b'"' + literal + b'"')
     except ValueError:

@@ -57,6 +57,8 @@ class StreamFilter:
             return b""
         if self._is_open:
             return data
+        if self._reader.is_between and _is_one_event(data):
+            return self._again(data, now)
         return self._through(self._reader.feed(data), now)
 
     def flush_due(self, now: float) -> bytes:
@@ -81,6 +83,16 @@ class StreamFilter:
         except Exception:  # as in _through
             return out + self._fail()
 
+    def _again(self, data: bytes, now: float) -> bytes:
+        """One whole event, as engines mostly send: it need not be looked for, nor read where it is as seen before."""
+        try:
+            held = self._texts.read_again(data, now)
+            if held is not None:
+                return self._hold(held)
+        except Exception:  # as in _through
+            return self._fail(data)
+        return self._through(self._reader.feed(data), now)
+
     def _through(self, events: Iterator[SseEvent], now: float) -> bytes:
         out: list[bytes] = []
         raw = b""
@@ -102,6 +114,9 @@ class StreamFilter:
         held = self._texts.read(event, now)
         if self._texts.overtakes:
             return held.leave()[0]
+        return self._hold(held)
+
+    def _hold(self, held: HeldEvent) -> bytes:
         if not self._held and held.is_decided:
             return self._out(held)
         self._held.append(held)
@@ -153,3 +168,7 @@ class StreamFilter:
     def _end(self) -> None:
         self.has_ended = True
         self._held.clear()
+
+
+def _is_one_event(data: bytes) -> bool:
+    return data.startswith(b"data: ") and data.endswith(b"\n\n") and data.count(b"\n") == 2 and b"\r" not in data
