@@ -27,7 +27,10 @@ class Picker:
     def responded(self, pick: Pick, status: int, served: str | None) -> None:
         """Nothing is counted."""
 
-    def ended(self, pick: Pick) -> None:
+    def passed(self, pick: Pick, data: bytes) -> None:
+        """Nothing is counted."""
+
+    def ended(self, pick: Pick, *, is_whole: bool) -> None:
         """Nothing is counted."""
 
 

@@ -13,7 +13,7 @@ import structlog
 from gateway.ext_proc_contract import EndpointPicker, FilterChooser, ResponseHead
 from gateway.ext_proc_filtering import FilteringSide, FilteringTools, RefusingSide
 from gateway.ext_proc_messages import BadMessage, BodyMode, Incoming, read
-from gateway.ext_proc_picking import LB_NAMESPACE, SERVED_KEY, PassingSide, PickingSide, PickingTools
+from gateway.ext_proc_picking import PassingSide, PickingSide, PickingTools
 from gateway.http2.grpc_calls import Call, CallRefused, Timer
 from gateway.http2.grpc_status import Status
 
@@ -58,7 +58,6 @@ class ExternalProcessor:
         self.picking = None if picker is None else PickingTools(picker, clock, log_failure)
         self.filtering = FilteringTools(clock, log_failure)
         self.chooser = chooser
-        self.picker = picker
         self._call_later = call_later
         self._ticking: set[FilteringSide] = set()
         self._timer: Timer | None = None
@@ -109,6 +108,8 @@ class Processing:
         if side == "request":
             self._take(self._request or self._request_side(incoming), part, incoming)
         elif side == "response":
+            if isinstance(self._request, PickingSide):
+                self._request.answered(incoming)
             self._take(self._response or self._response_side(incoming), part, incoming)
         if self._call.is_blocked:
             self._call.pause()
@@ -158,8 +159,6 @@ class Processing:
         return self._request
 
     def _response_side(self, incoming: Incoming) -> Side:
-        if incoming.kind == "response_headers":
-            self._tell_picker(incoming)
         chooser = self._shared.chooser
         if chooser is None:
             self._response = PassingSide(self._call, "response", self._modes[1])
@@ -168,17 +167,6 @@ class Processing:
         else:
             raise CallRefused(Status.FAILED_PRECONDITION, "response_header_mode must be SEND: the headers are needed")
         return self._response
-
-    def _tell_picker(self, incoming: Incoming) -> None:
-        if (
-            isinstance(self._request, PickingSide)
-            and self._request.pick is not None
-            and self._shared.picker is not None
-        ):
-            served = incoming.listed(LB_NAMESPACE, SERVED_KEY)
-            status = incoming.headers.get(":status", "")
-            number = int(status) if status.isascii() and status.isdigit() else 0
-            self._shared.picker.responded(self._request.pick, number, served[0] if served else None)
 
     def _chosen_side(self, chooser: FilterChooser, incoming: Incoming) -> Side:
         metadata = self._metadata | incoming.metadata(DECISION_NAMESPACE)

@@ -54,8 +54,14 @@ class EndpointPicker(Protocol):
     def responded(self, pick: Pick, status: int, served: str | None) -> None:
         """The engine's status; ``served`` = the endpoint that gave it, where the proxy says so."""
 
-    def ended(self, pick: Pick) -> None:
-        """The request is over, however it went; said once for each pick that was given."""
+    def passed(self, pick: Pick, data: bytes) -> None:
+        """A piece of the engine's answer, where the proxy hands the answer over."""
+
+    def ended(self, pick: Pick, *, is_whole: bool) -> None:
+        """The call is over, and with it the request if the proxy keeps the call until then; said once for each pick.
+
+        ``is_whole`` = the end of the answer has passed here; otherwise somebody left, or the answer is not handed over.
+        """
 
 
 class ResponseFilter(Protocol):

@@ -56,8 +56,9 @@ class PickingSide:
         self._has_trailers = False
         self._waiting: asyncio.Task[None] | None = None
         self._is_decided = False
-        self.pick: Pick | None = None
+        self._pick: Pick | None = None
         """``None`` = not picked, or not yet."""
+        self._is_whole = False
 
     def headers(self, incoming: Incoming) -> None:
         """The request's headers."""
@@ -92,8 +93,25 @@ class PickingSide:
         self._pieces.clear()
         if self._waiting is not None:
             self._waiting.cancel()
-        if self.pick is not None:
-            self._tools.picker.ended(self.pick)
+        if self._pick is not None:
+            self._tools.picker.ended(self._pick, is_whole=self._is_whole)
+
+    def answered(self, incoming: Incoming) -> None:
+        """A part of the engine's answer, for the picker to know."""
+        pick = self._pick
+        if pick is None:
+            return
+        if incoming.kind == "response_body":
+            self._tools.picker.passed(pick, incoming.body)
+            self._is_whole = incoming.ends
+        elif incoming.kind == "response_headers":
+            served = incoming.listed(LB_NAMESPACE, SERVED_KEY)
+            status = incoming.headers.get(":status", "")
+            number = int(status) if status.isascii() and status.isdigit() else 0
+            self._tools.picker.responded(pick, number, served[0] if served else None)
+            self._is_whole = incoming.ends
+        else:
+            self._is_whole = True
 
     def _decide(self) -> None:
         self._is_decided = True
@@ -124,7 +142,7 @@ class PickingSide:
         if isinstance(verdict, asyncio.Future) and verdict.done() and not verdict.cancelled():
             picked = None if verdict.exception() else verdict.result()
             if isinstance(picked, Pick):
-                self._tools.picker.ended(picked)
+                self._tools.picker.ended(picked, is_whole=False)
 
     def _fail(self) -> None:
         self._tools.on_failure()
@@ -135,7 +153,7 @@ class PickingSide:
         if isinstance(verdict, Reply):
             self._reply(verdict)
             return
-        self.pick = verdict
+        self._pick = verdict
         endpoints = [endpoint for endpoint in verdict.endpoints if _is_allowed(endpoint, self._subset)]
         if not endpoints:
             self._reply(

@@ -188,10 +188,11 @@ class Connection:
         stream = Stream(stream_id, self.outlet, self._inlet, own, self._peer.window_bytes)
         self.outlet.streams[stream_id] = stream
         user = self._opener(stream, headers)
-        stream.user = user
         if stream.is_closed:
             user.closed()
-        elif ends:
+            return
+        stream.user = user
+        if ends:
             stream.receive_end()
 
     def _trailers(self, stream: Stream, headers: Headers, *, ends: bool) -> None:

@@ -178,8 +178,9 @@ class GrpcCall:
         self._messages.clear()
         if self._deadline is not None:
             self._deadline.cancel()
-        if self._handler is not None:
-            self._guarded(self._handler.closed)
+        handler, self._handler = self._handler, None
+        if handler is not None:
+            self._guarded(handler.closed)
 
     def _run(self) -> None:
         """Hand on what there is, message by message, for as long as the handler takes them."""

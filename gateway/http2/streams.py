@@ -118,7 +118,7 @@ class Stream:
     def __init__(self, stream_id: int, outlet: Outlet, shared: Inlet, own: Inlet, window: int) -> None:
         self.id = stream_id
         self.user: StreamUser | None = None
-        """``None`` only while the stream is being opened."""
+        """``None`` while the stream is being opened, and when it is over."""
         self.window = window
         self.is_remote_open = True
         self.is_closed = False
@@ -249,8 +249,9 @@ class Stream:
             self._shared_inlet.consume(self.unconsumed_bytes)
             self.unconsumed_bytes = 0
         self._outlet.streams.pop(self.id, None)
-        if self.user is not None:
-            self.user.closed()
+        user, self.user = self.user, None  # no ring of references: what a stream held is freed now
+        if user is not None:
+            user.closed()
 
     def _send_trailers(self) -> None:
         block, self._trailers = self._trailers or b"", None

@@ -45,6 +45,7 @@ class Picker:
 
     def __init__(self, verdict):
         self.verdict, self.asked, self.told, self.over = verdict, [], [], []
+        self.passing, self.wholes = b"", []
 
     def pick(self, asked, now):
         self.asked.append(asked)
@@ -55,8 +56,12 @@ class Picker:
     def responded(self, pick, status, served):
         self.told.append((status, served))
 
-    def ended(self, pick):
+    def passed(self, pick, data):
+        self.passing += data
+
+    def ended(self, pick, *, is_whole):
         self.over.append(pick)
+        self.wholes.append(is_whole)
 
 
 class Hiding:
@@ -286,13 +291,23 @@ def test_an_endpoint_outside_of_the_subset_is_no_endpoint(hint):
     assert picker.over == [PICK]
 
 
-def test_the_picker_hears_who_served_and_when_it_is_over():
+def test_the_picker_hears_who_served_what_passed_and_when_it_is_over():
     picker = Picker(PICK)
     talk = Talk(picker).request(b"x").respond(b"y", spaces={LB_NAMESPACE: {SERVED_KEY: "10.0.0.2:8000"}})
     assert picker.told == [(200, "10.0.0.2:8000")]
-    assert picker.over == []
+    assert (picker.passing, picker.over) == (b"y", [])
     talk.handler.closed()
-    assert picker.over == [PICK]
+    assert (picker.over, picker.wholes) == ([PICK], [True])
+
+
+def test_an_answer_whose_end_did_not_pass_is_not_whole():
+    picker = Picker(PICK)
+    talk = Talk(picker).request(b"x").say("response_headers", headers={":status": "200"})
+    talk.say("response_body", body=b"y").handler.closed()
+    assert (picker.passing, picker.wholes) == (b"y", [False])
+    talk = Talk(picker).request(b"x").respond(b"z", trailers=True)
+    talk.handler.closed()
+    assert picker.wholes == [False, True]
 
 
 @given(steps=st.integers(0, 8), allows=st.booleans())

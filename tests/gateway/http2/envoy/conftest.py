@@ -339,8 +339,11 @@ class _Asked:
     def responded(self, pick, status, served):
         self.lab.picker.responded(pick, status, served)
 
-    def ended(self, pick):
-        self.lab.picker.ended(pick)
+    def passed(self, pick, data):
+        self.lab.picker.passed(pick, data)
+
+    def ended(self, pick, *, is_whole):
+        self.lab.picker.ended(pick, is_whole=is_whole)
 
     def choose(self, head):
         return self.lab.chooser(head)

@@ -17,6 +17,7 @@ JSON = (("content-type", "application/json"),)
 class Picker:
     def __init__(self, verdict):
         self.verdict, self.asked, self.told, self.over = verdict, [], [], 0
+        self.passing, self.wholes = b"", []
 
     def pick(self, asked, now):
         self.asked.append(asked)
@@ -25,8 +26,12 @@ class Picker:
     def responded(self, pick, status, served):
         self.told.append(status)
 
-    def ended(self, pick):
+    def passed(self, pick, data):
+        self.passing += data
+
+    def ended(self, pick, *, is_whole):
         self.over += 1
+        self.wholes.append(is_whole)
 
 
 class Hiding:
@@ -68,7 +73,7 @@ def filters(lab):
 
 
 @pytest.mark.parametrize("name", ["one", "two"])
-def test_the_picked_engine_gets_the_edited_request(lab, picks, name):
+def test_the_picked_engine_gets_the_edited_request_and_the_picker_its_end(lab, picks, until, name):
     edit = Edit(6, 6, b', "priority":1')
     lab.picker = Picker(Pick((lab.address(name),), (("x-gateway-tenant", "acme"),), ("authorization",), (edit,)))
     answer = picks.post(PATH, content=b'{"a":1}', headers={"authorization": "Bearer the-key"})
@@ -82,6 +87,8 @@ def test_the_picked_engine_gets_the_edited_request(lab, picks, name):
     ended = lab.log()[0]
     assert (ended.status, ended.endpoint) == (200, lab.address(name))
     assert ended.metadata == {"envoy.lb": {"x-gateway-destination-endpoint": lab.address(name)}}
+    until(lambda: lab.picker.over == 1, "the end of the pick")
+    assert (lab.picker.told, lab.picker.passing, lab.picker.wholes) == ([200], answer.content, [True])
 
 
 def test_the_next_endpoint_of_the_list_is_tried_when_the_first_is_dead(lab, picks):
@@ -126,6 +133,7 @@ def test_a_client_that_leaves_ends_its_pick_and_its_engine_request(lab, picks, u
     until(lambda: lab.aborted == aborted + 1, "the abort of the engine")
     ended = lab.log()[0]
     assert (ended.flags, ended.client_left, ended.status) == (("DC",), True, 200)
+    assert picker.wholes == [False]
 
 
 def test_a_route_without_a_filter_asks_nobody(lab, filters):
