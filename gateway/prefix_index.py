@@ -40,6 +40,7 @@ class PrefixIndex:
         self._holders: dict[Block, int] = {}
         """Block -> the bits of the endpoints that hold it: a prompt is looked up once, not once per endpoint."""
         self._addresses: dict[int, str] = {}
+        self._all_bits = 0
         self._work_tokens: dict[Block, int] = {}
         """Block -> what prompts that were known as far as this block had to be computed after it."""
 
@@ -47,9 +48,9 @@ class PrefixIndex:
         """How many blocks from the first on each endpoint holds; endpoints that hold none are left out."""
         self._expire(now)
         found: dict[str, int] = {}
-        open_bits = sum(self._addresses)
+        open_bits, holders = self._all_bits, self._holders
         for depth, block in enumerate(blocks):
-            still = open_bits & self._holders.get(block, 0)
+            still = open_bits & holders.get(block, 0)
             if depth and still != open_bits:
                 self._note_depth(found, open_bits & ~still, depth)
             open_bits = still
@@ -62,10 +63,13 @@ class PrefixIndex:
     def note(self, address: str, blocks: Sequence[Block], now: float) -> None:
         """An endpoint got a prompt or said that it holds its blocks; of more than its capacity only the head stays."""
         held = self._of(address)
+        used_at, holders = held.used_at, self._holders
         for block in reversed(blocks[: held.capacity_blocks]):
-            held.used_at[block] = now
-            held.used_at.move_to_end(block)
-            self._holders[block] = self._holders.get(block, 0) | held.bit
+            if block in used_at:
+                used_at.move_to_end(block)
+            else:
+                holders[block] = holders.get(block, 0) | held.bit
+            used_at[block] = now
         self._trim(held)
 
     def add_work(self, block: Block, tokens: int) -> None:
@@ -96,7 +100,9 @@ class PrefixIndex:
         """Forget the endpoints that are not among these."""
         for address in [known for known in self._held if known not in addresses]:
             self.reset(address)
-            del self._addresses[self._held.pop(address).bit]
+            bit = self._held.pop(address).bit
+            del self._addresses[bit]
+            self._all_bits ^= bit
 
     def set_capacity(self, address: str, capacity_blocks: int) -> None:
         """How many blocks an endpoint can hold, host memory included; what is too much leaves at once."""
@@ -122,6 +128,7 @@ class PrefixIndex:
                 bit <<= 1
             held = self._held[address] = _Held(bit, self._capacity_blocks)
             self._addresses[bit] = address
+            self._all_bits |= bit
         return held
 
     def _note_depth(self, found: dict[str, int], bits: int, depth: int) -> None:
@@ -136,13 +143,13 @@ class PrefixIndex:
                 self._unhold(held, held.used_at.popitem(last=False)[0])
 
     def _trim(self, held: _Held) -> None:
-        while len(held.used_at) > held.capacity_blocks:
+        for _ in range(len(held.used_at) - held.capacity_blocks):
             self._unhold(held, held.used_at.popitem(last=False)[0])
 
     def _unhold(self, held: _Held, block: Block) -> None:
-        holders = self._holders[block] & ~held.bit
-        if holders:
-            self._holders[block] = holders
+        others = self._holders[block] ^ held.bit
+        if others:
+            self._holders[block] = others
         else:
             del self._holders[block]
             self._work_tokens.pop(block, None)

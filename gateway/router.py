@@ -149,6 +149,10 @@ class Router:
         worth = _SPREAD_WORK * tokens * depths.count(deepest)
         return tokens if self._index.work_tokens(request.blocks[deepest - 1]) >= worth else 0
 
+    def saturations(self, addresses: Iterable[str], now: float) -> list[float]:
+        """How full each endpoint is by its own metrics, 1.0 = full; stale metrics count as full."""
+        return [load.saturation for load in self._loads.loads(addresses, now)]
+
     # --- What engines and the snapshot say ---
     def measured(self, address: str, metrics: EngineMetrics) -> None:
         """An engine's metrics were read."""

@@ -48,6 +48,11 @@ class Candidate(NamedTuple):
     priced_tokens: int = 0
     """As the uncached tokens, except where the prefix is to spread: then the same for all."""
 
+    @property
+    def ttft_seconds(self) -> float:
+        """The estimate of the time to first token there."""
+        return (self.load.queued_tokens + self.uncached_tokens) / self.load.tokens_per_second
+
 
 class Situation(NamedTuple):
     """What filters and scorers may look at beside one candidate."""

@@ -240,6 +240,21 @@ def test_a_session_stays_even_where_its_blocks_differ(seed):
     assert again.addresses[0] == first.addresses[0]
 
 
+def test_the_choice_says_how_long_the_first_token_takes_there():
+    router, chance = Router(), chance_of(0)
+    router.send(router.choose(RoutingRequest((), 1, 20_000), endpoints_of(1), 0.0, chance), 0.0)
+    busy = router.choose(RoutingRequest((), 1, 5_000), endpoints_of(1), 1.0, chance).candidates[0]
+    assert busy.ttft_seconds == pytest.approx(1.5)
+
+
+def test_the_router_says_how_full_endpoints_are():
+    router = Router()
+    router.measured("e:0", EngineMetrics(0.0, waiting=5))
+    router.measured("e:1", EngineMetrics(0.0, kv_usage=0.4))
+    assert router.saturations(["e:0", "e:1", "e:2"], 0.5) == [1.0, 0.5, 0.0]
+    assert router.saturations(["e:0", "e:1", "e:2"], 5.0) == [1.0, 1.0, 0.0]
+
+
 def test_a_restarted_engine_is_a_stranger_again():
     router, chance = Router(), chance_of(0)
     choice = router.choose(prompt(*range(20)), endpoints_of(1), 0.0, chance)
