@@ -1,6 +1,6 @@
 """Which budgets a request counts in: those of its tenant, and those that the tenant has for its model."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -39,10 +39,27 @@ Key = tuple[str, str | None, Unit]
 Kept = Mapping[Key, Account]
 
 
+NewAccount = Callable[[Key, int, float], Account]
+"""Makes an account for a limit."""
+
+
+def account_of_unit(key: Key, limit: int, now: float) -> Account:
+    """One that this process keeps alone."""
+    unit = key[2]
+    if unit is Unit.CONCURRENT_REQUESTS:
+        return ConcurrencyAccount(limit)
+    if unit is Unit.TOKENS_PER_DAY:
+        return CalendarAccount(limit, Period.DAY, now)
+    if unit is Unit.USD_PER_MONTH:
+        return CalendarAccount(limit, Period.MONTH, now)
+    return TokenBucket(limit, now)
+
+
 class BudgetLines:
     """The accounts of all tenants, and the lines of each tenant and model, made when they are first asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, new_account: NewAccount = account_of_unit) -> None:
+        self._new_account = new_account
         self._tenants: Mapping[str, GatewayTenant] = {}
         self._prices: Mapping[str, Tariff] = {}
         self._accounts: dict[Key, Account] = {}
@@ -103,18 +120,8 @@ class BudgetLines:
     def _account(self, key: Key, limit: int, now: float) -> Account:
         account = self._accounts.get(key)
         if account is None:
-            account = self._accounts[key] = _new_account(key[2], limit, now)
+            account = self._accounts[key] = self._new_account(key, limit, now)
         return account
-
-
-def _new_account(unit: Unit, limit: int, now: float) -> Account:
-    if unit is Unit.CONCURRENT_REQUESTS:
-        return ConcurrencyAccount(limit)
-    if unit is Unit.TOKENS_PER_DAY:
-        return CalendarAccount(limit, Period.DAY, now)
-    if unit is Unit.USD_PER_MONTH:
-        return CalendarAccount(limit, Period.MONTH, now)
-    return TokenBucket(limit, now)
 
 
 def _scopes(tenant: GatewayTenant) -> Iterator[tuple[str | None, Limits]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from fleet.budget import ModelPrice
 from fleet.snapshot import GatewayTenant
-from gateway.budget_lines import BudgetLine, BudgetLines
+from gateway.budget_lines import BudgetLine, BudgetLines, NewAccount, account_of_unit
 from gateway.budget_state import KeptAccount, kept_accounts, restore_accounts
 from gateway.exhausted import Exhausted, exhausted
 from gateway.rate_limit_headers import Header, rate_limit_headers
@@ -21,11 +21,16 @@ LIFETIME_SECONDS = 900.0
 """Longer than engines let anything run silently; a stream that is heard of lives on."""
 
 
+_OPEN_OUTPUTS = 4
+"""So many requests that leave their output open fit into a budget at once. With one alone, it would have to wait until
+nothing else is held or charged, and where there is always something, for ever."""
+
+
 class Budgets:
     """The accounts of every tenant, and the requests that hold something in them."""
 
-    def __init__(self, lifetime_seconds: float = LIFETIME_SECONDS) -> None:
-        self._lines = BudgetLines()
+    def __init__(self, lifetime_seconds: float = LIFETIME_SECONDS, new_account: NewAccount = account_of_unit) -> None:
+        self._lines = BudgetLines(new_account)
         self._reservations = Reservations(lifetime_seconds)
 
     def __len__(self) -> int:
@@ -125,12 +130,12 @@ _NOTHING = TokenUsage(0, 0, 0)
 
 
 def _within_limits(lines: Iterable[BudgetLine], demand: Demand) -> int:
-    """An output that nobody asked for is cut to what each budget holds when it is whole."""
+    """An output that nobody asked for is cut to a part of what each budget has for output when it is whole."""
     output_tokens = demand.output_tokens
     for line in lines:
         if line.tariff is not None:
             most = line.tariff.output_within(line.account.limit, demand.input_tokens)
-            output_tokens = output_tokens if most is None else min(output_tokens, max(1, most))
+            output_tokens = output_tokens if most is None else min(output_tokens, max(1, most // _OPEN_OUTPUTS))
     return output_tokens
 
 

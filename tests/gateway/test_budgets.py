@@ -136,11 +136,12 @@ def test_a_model_has_limits_within_those_of_the_tenant():
     assert remaining(budgets, model="chat") == 0
 
 
-def test_an_output_that_nobody_asked_for_is_cut_to_what_the_budgets_ever_hold():
+def test_an_output_that_nobody_asked_for_is_cut_so_that_four_of_them_fit():
     budgets = budgets_with(tokens_per_minute=1000, weights=TokenWeights(output_token=2))
     held = ask(budgets, 100, 32_768, is_output_stated=False)
-    assert held.output_tokens == 450
-    assert remaining(budgets) == 0
+    assert held.output_tokens == 112
+    assert remaining(budgets) == 676
+    assert ask(budgets, 0, 32_768, is_output_stated=False).output_tokens == 125
     asked_for = ask(budgets, 100, 32_768)
     assert asked_for.wait_seconds == float("inf")
     assert "max_tokens" in asked_for.message
