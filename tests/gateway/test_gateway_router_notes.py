@@ -1,0 +1,76 @@
+"""What gateways tell each other about requests, and that nothing of it stays for ever."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleet.snapshot import GatewayEndpoint
+from gateway.router import Router, RoutingRequest
+from gateway.routing_notes import LEASE_SECONDS, Hearsay, NoteError, NoteKind, RoutingNote, read_note
+
+ADDRESSES = ("e:0", "e:1")
+NOTES = st.lists(
+    st.builds(
+        RoutingNote,
+        st.sampled_from(NoteKind),
+        st.sampled_from(["own", "b", "c"]),
+        st.integers(0, 3),
+        st.sampled_from(ADDRESSES),
+        st.integers(0, 5000),
+        st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple),
+        st.none() | st.integers(0, 2**64 - 1),
+    ),
+    max_size=40,
+)
+
+
+def counts(router, now):
+    endpoints = [GatewayEndpoint(address=address) for address in ADDRESSES]
+    choice = router.choose(RoutingRequest(), endpoints, now, Random(0))  # noqa: S311
+    return {candidate.address: candidate.load.in_flight for candidate in choice.candidates}
+
+
+@given(NOTES)
+def test_notes_survive_the_way_and_the_counts_are_those_of_live_requests(notes):
+    router = Router()
+    hearsay, live = Hearsay(router, "own"), {}
+    for second, note in enumerate(notes):
+        assert read_note(note.to_bytes()) == note
+        hearsay.hear(note, float(second))
+        key = (note.gateway, note.number)
+        if note.gateway != "own" and note.kind is NoteKind.SENT:
+            live[key] = note.address
+        elif note.kind is NoteKind.ENDED:
+            live.pop(key, None)
+        assert counts(router, second) == {address: list(live.values()).count(address) for address in ADDRESSES}
+    hearsay.gone("b", 100.0)
+    left = [address for (gateway, _), address in live.items() if gateway != "b"]
+    assert counts(router, 100.0) == {address: left.count(address) for address in ADDRESSES}
+    hearsay.expire(100.0 + LEASE_SECONDS)
+    assert set(counts(router, 800.0).values()) == {0}
+
+
+@given(st.binary(max_size=60))
+def test_other_bytes_are_no_note(data):
+    try:
+        read_note(data)
+    except NoteError as error:
+        assert "can't be read" in str(error)  # noqa: PT017
+
+
+def test_a_first_token_empties_the_queue_but_not_the_count():
+    router = Router()
+    hearsay = Hearsay(router, "own")
+    hearsay.hear(RoutingNote(NoteKind.SENT, "b", 1, "e:0", 5000, (7,)), 0.0)
+    hearsay.hear(RoutingNote(NoteKind.FIRST_TOKEN, "b", 1), 0.1)
+    hearsay.hear(RoutingNote(NoteKind.FIRST_TOKEN, "b", 2), 0.1)
+    endpoints = [GatewayEndpoint(address="e:0")]
+    seen = router.choose(RoutingRequest((7,), 128, 200), endpoints, 0.1, Random(0)).candidates[0]  # noqa: S311
+    assert (seen.load.in_flight, seen.load.queued_tokens, seen.cached_tokens) == (1, 0.0, 128)
+
+
+def test_a_note_of_another_version_says_what_to_look_at():
+    with pytest.raises(NoteError, match="one version"):
+        read_note(b"\x91\x07")
