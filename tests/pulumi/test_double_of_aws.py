@@ -1,11 +1,15 @@
 """The double of the AWS provider refuses what mocks accept, and behaves like the cloud where a test looks."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.pulumi.direct import Provider, Refused
 from tests.pulumi.doubles import wire
 from tests.pulumi.doubles.account import Account, AccountError, Entry
 from tests.pulumi.doubles.aws_double import AwsDouble
+from tests.pulumi.engine import ROOT
 
 VPC = "aws:ec2/vpc:Vpc"
 SUBNET = "aws:ec2/subnet:Subnet"
@@ -210,3 +214,29 @@ def test_an_account_lies_beside_the_state_when_nobody_says_where(tmp_path, monke
     monkeypatch.setenv("PULUMI_BACKEND_URL", "s3://state")
     with pytest.raises(AccountError, match="DOUBLES_JOURNAL to a file"):
         Account.of_environment()
+
+
+MANY_AT_ONCE = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+from tests.pulumi.doubles.sdk_types import resource_type
+
+TOKENS = ("aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet", "aws:ec2/routeTableAssociation:RouteTableAssociation")
+together = Barrier(12)
+
+
+def read(place):
+    together.wait()
+    return resource_type("pulumi_aws", TOKENS[place % len(TOKENS)])
+
+
+with ThreadPoolExecutor(12) as threads:
+    print(sum(bool(found.inputs) for found in threads.map(read, range(12))))
+"""
+
+
+def test_many_questions_at_once_get_whole_answers_from_an_sdk_that_is_not_loaded_yet(monkeypatch) -> None:
+    monkeypatch.delenv("DOUBLES_TYPES", raising=False)
+    done = subprocess.run([sys.executable, "-c", MANY_AT_ONCE], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout == "12\n", done.stderr

@@ -1,5 +1,7 @@
 """The double of the Kubernetes provider: server-side apply, ConfigMaps as it is told, kinds that must exist."""
 
+import json
+
 import pytest
 
 from tests.pulumi.direct import Provider, Refused
@@ -74,6 +76,23 @@ def test_what_the_sdk_or_the_cluster_would_refuse_is_refused(cluster, token, inp
 def test_client_side_apply_is_refused(journal) -> None:
     double = Provider(KubernetesDouble(), {"kubeconfig": "{}", "enableServerSideApply": "false"})
     assert any("server-side apply only" in failure for failure in double.failures(MAP, CONFIG))
+
+
+def test_two_clusters_have_objects_and_kinds_of_their_own(journal) -> None:
+    one, other = (Provider(KubernetesDouble(), {"kubeconfig": kubeconfig(name)}) for name in ("one", "other"))
+    for double, name in ((one, "of-one"), (other, "of-other")):
+        double.create(MAP, CONFIG, name)
+    with pytest.raises(Refused, match="AlreadyExists"):
+        one.create(MAP, CONFIG, "again")
+    one.create(RELEASE, one.check(RELEASE, KEDA), "keda")
+    one.create(SCALED, SCALING, "scaled")
+    with pytest.raises(Refused, match="NotFound"):
+        other.create(SCALED, SCALING, "scaled-there")
+
+
+def kubeconfig(name: str) -> str:
+    """As the program writes it, of one cluster."""
+    return json.dumps({"clusters": [{"name": name, "cluster": {"server": f"https://{name}.example"}}]})
 
 
 def test_a_type_of_no_group_is_refused(cluster) -> None:

@@ -1,5 +1,9 @@
-"""The provider for Kubernetes as the engine sees it: server-side apply into a cluster that is a list of names."""
+"""The provider for Kubernetes as the engine sees it: server-side apply into a cluster that is a list of names.
 
+Which cluster it is says the address in the kubeconfig, so stacks of one state have a cluster each.
+"""
+
+import json
 from collections.abc import Iterator
 
 from pulumi.runtime.proto import provider_pb2_grpc
@@ -20,7 +24,6 @@ CHART_GROUPS = {
     "karpenter": ["karpenter.sh", "karpenter.k8s.aws"],
     "gpu-operator": ["nvidia.com", "nfd.k8s-sigs.io"],
 }
-GROUP = "group "
 
 
 class KubernetesDouble(ProviderDouble):
@@ -81,7 +84,7 @@ class KubernetesDouble(ProviderDouble):
         return f"{place}{metadata['name']}"
 
     def unique_name(self, token: str, inputs: Properties) -> str:
-        return self.id_of(token, "", inputs, 0) if inputs else ""
+        return f"{self._cluster()} {self.id_of(token, '', inputs, 0)}".strip() if inputs else ""
 
     def deletes_first(self, token: str, inputs: Properties) -> bool:
         """With a name of its own an object can't stand beside its successor."""
@@ -89,15 +92,24 @@ class KubernetesDouble(ProviderDouble):
 
     def needs(self, token: str, inputs: Properties) -> Iterator[str]:
         if is_custom(token):
-            yield GROUP + token.split(":")[1].split("/")[0]
+            yield self._group(token.split(":")[1].split("/")[0])
 
     def offers(self, token: str, inputs: Properties) -> list[str]:
         if token == RELEASE:
             chart = str(inputs.get("chart", "")).rsplit("/", 1)[-1]
-            return [GROUP + group for group in CHART_GROUPS.get(chart, ())]
+            return [self._group(group) for group in CHART_GROUPS.get(chart, ())]
         if token == DEFINITION and inputs:
-            return [GROUP + inputs["spec"]["group"]]
+            return [self._group(inputs["spec"]["group"])]
         return []
+
+    def _group(self, name: str) -> str:
+        """An API group of this cluster."""
+        return " ".join(("group", name, self._cluster())).strip()
+
+    def _cluster(self) -> str:
+        """The address of the cluster."""
+        clusters = json.loads(self.settings.get("kubeconfig") or "{}").get("clusters") or [{}]
+        return str(clusters[0].get("cluster", {}).get("server", ""))
 
 
 def is_custom(token: str) -> bool:

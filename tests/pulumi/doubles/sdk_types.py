@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import threading
 import types
 import typing
 import warnings
@@ -24,6 +25,8 @@ Shape = Any
 """string, boolean, integer, number, any or asset; or an object with one key: list, map, words, object or one_of."""
 Properties = dict[str, tuple[Shape, bool]]
 """Name -> shape, and whether it is required (an input) or always there (an output)."""
+_ONE_AT_A_TIME = threading.RLock()
+"""An SDK loads its modules when they are first asked for; a second thread would see one that is half loaded."""
 _SCALARS: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", object: "any"}
 
 
@@ -48,9 +51,10 @@ def resource_type(package: str, token: str) -> ResourceType:
     if kept is not None and kept.exists():
         content = json.loads(kept.read_text(encoding="utf-8"))
     else:
-        content = _read(package, token)
-        if kept is not None:
-            _keep(kept, content)
+        with _ONE_AT_A_TIME:
+            content = _read(package, token)
+            if kept is not None:
+                _keep(kept, content)
     if content is None:
         raise NotInSdk(f"{package} has no resource {token}")
     return ResourceType(**content)
