@@ -75,7 +75,7 @@ class EventReader:
         """What these wait for has waited too long."""
         for slot in slots:
             if not slot.is_decided:
-                slot.channel.expire()
+                slot.channel.expire(slot.start + len(slot.text))
 
     def finish(self, prefix: Key = ()) -> None:
         """The texts whose names begin so are at their end."""

@@ -37,6 +37,8 @@ class HeldEvent:
     slots: list[Slot] = field(default_factory=list)
     changes: list[tuple[int, int, bytes]] = field(default_factory=list)
     """What changes in its bytes whatever is decided."""
+    expired: float | None = None
+    """When it was told to wait for no more text; it then waits for verdicts alone."""
     blocked: str | None = None
     """The class of a value in it, outside of running texts, that ends the answer."""
 

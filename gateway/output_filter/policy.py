@@ -15,6 +15,8 @@ from gateway.output_filter.pattern_tree import Choice, Node, width
 
 DENIED = "denied"
 """The class of a tenant's denied words."""
+MODERATION = "moderation"
+"""The class of a sentence that the moderation service does not let pass."""
 MAX_TERM = 100
 MAX_TERMS = 1_000
 _BUILT_IN = (*DETECTORS, *NATIONAL_IDS, *API_KEYS, PHONE)
@@ -53,6 +55,16 @@ class OwnPattern(Value):
     ignore_case: bool = False
 
 
+class Moderation(Value):
+    """Sentences wait for the verdict of a service."""
+
+    window: Annotated[int, Field(ge=40, le=4_000)] = 400
+    """The most characters of a sentence."""
+    wait_seconds: Annotated[float, Field(gt=0, le=60)] = 5.0
+    failure_mode: FailureMode = FailureMode.CLOSED
+    """What happens where no verdict comes."""
+
+
 class FilterPolicy(Value):
     """The filter of a route."""
 
@@ -63,6 +75,8 @@ class FilterPolicy(Value):
     """Words and phrases that never stand in an answer, in any case of letters."""
     denied_mode: Mode = Mode.BLOCK
     failure_mode: FailureMode = FailureMode.CLOSED
+    moderation: Moderation | None = None
+    """None = nobody is asked."""
     hold_seconds: Annotated[float, Field(gt=0, le=60)] = 2.0
     """How long the end of a text may be held while nothing comes after it."""
 
@@ -70,7 +84,8 @@ class FilterPolicy(Value):
 def modes_of(policy: FilterPolicy) -> dict[str, Mode]:
     """The mode of each class."""
     own = {pattern.name: pattern.mode for pattern in policy.patterns}
-    return {**policy.classes, **own, **({DENIED: policy.denied_mode} if policy.denied else {})}
+    denied = {DENIED: policy.denied_mode} if policy.denied else {}
+    return {**policy.classes, **own, **denied, MODERATION: Mode.BLOCK}
 
 
 def detectors_of(policy: FilterPolicy) -> tuple[Detector, ...]:
@@ -82,7 +97,7 @@ def detectors_of(policy: FilterPolicy) -> tuple[Detector, ...]:
 
 
 def _own(pattern: OwnPattern) -> Detector:
-    if pattern.name in CLASSES or pattern.name == DENIED:
+    if pattern.name in (*CLASSES, DENIED, MODERATION):
         raise PatternRefused(f"pattern {pattern.name}: the name is taken; choose another")
     try:
         tree = parse_pattern(pattern.pattern)

@@ -9,10 +9,13 @@ from gateway.output_filter.event_reader import EventReader
 from gateway.output_filter.held_event import HeldEvent
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.policy import FailureMode
+from gateway.output_filter.sentences import Question
 from gateway.sse import DEFAULT_LIMIT_BYTES, SseEvent, SseKind, SseReader
 
 MAX_HELD_EVENTS = 512
 MAX_HELD_BYTES = 512 * 1024
+VERDICT_SPREAD = 8
+"""As many times more may be held while sentences wait for verdicts."""
 
 
 class StreamFilter:
@@ -49,7 +52,32 @@ class StreamFilter:
     @property
     def due(self) -> float | None:
         """When ``flush_due`` has something to do; None = nothing is held."""
-        return self._held[0].since + self._answer.policy.hold_seconds if self._held else None
+        if not self._held:
+            return None
+        first, policy = self._held[0], self._answer.policy
+        if first.expired is None or policy.moderation is None:
+            return first.since + policy.hold_seconds
+        return first.expired + policy.moderation.wait_seconds
+
+    @property
+    def is_over(self) -> bool:
+        """After ``close``: whether nothing waits for a verdict any more."""
+        return not self._held
+
+    def questions(self) -> list[Question]:
+        """The sentences that wait for a verdict, each told once."""
+        asked, self._answer.questions = self._answer.questions, []
+        return asked
+
+    def verdict(self, number: int, *, may_pass: bool) -> bytes:
+        """What leaves after the verdict on a sentence; the answer ends before one that may not pass."""
+        if self.has_ended or self._is_open:
+            return b""
+        try:
+            self._answer.verdict(number, may_pass=may_pass)
+            return self._leave()
+        except Exception:  # as in _through
+            return self._fail()
 
     def feed(self, data: bytes, now: float) -> bytes:
         """What can leave after the next bytes of the engine."""
@@ -66,8 +94,7 @@ class StreamFilter:
         out = []
         try:
             while (due := self.due) is not None and due <= now:
-                self._texts.expire(self._held[0].slots)
-                out.append(self._leave())
+                out.append(self._expire_first(now))
         except Exception:  # as in _through
             out.append(self._fail())
         return b"".join(out)
@@ -88,7 +115,7 @@ class StreamFilter:
         try:
             held = self._texts.read_again(data, now)
             if held is not None:
-                return self._hold(held)
+                return self._hold(held, now)
         except Exception:  # as in _through
             return self._fail(data)
         return self._through(self._reader.feed(data), now)
@@ -110,29 +137,40 @@ class StreamFilter:
         if self.has_ended:
             return b""
         if event.kind is not SseKind.DATA:
-            return self._comment(event)
+            return self._comment(event, now)
         held = self._texts.read(event, now)
         if self._texts.overtakes:
             return held.leave()[0]
-        return self._hold(held)
+        return self._hold(held, now)
 
-    def _hold(self, held: HeldEvent) -> bytes:
+    def _hold(self, held: HeldEvent, now: float) -> bytes:
         if not self._held and held.is_decided:
             return self._out(held)
         self._held.append(held)
         self._held_bytes += len(held.raw)
         out = self._leave()
-        while len(self._held) > MAX_HELD_EVENTS or self._held_bytes > MAX_HELD_BYTES:
-            self._texts.expire(self._held[0].slots)
-            out += self._leave()
+        spread = 1 if self._answer.policy.moderation is None else VERDICT_SPREAD
+        while len(self._held) > MAX_HELD_EVENTS * spread or self._held_bytes > MAX_HELD_BYTES * spread:
+            out += self._expire_first(now)
         return out
 
-    def _comment(self, event: SseEvent) -> bytes:
-        """A keep-alive says that the engine is silent: what is held leaves before it."""
+    def _expire_first(self, now: float) -> bytes:
+        """The event that came first waits for no more text; if it was told so before, for no verdict either."""
+        first, moderation = self._held[0], self._answer.policy.moderation
+        if first.expired is None or moderation is None:
+            first.expired = now
+            self._texts.expire(first.slots)
+            return self._leave()
+        if moderation.failure_mode is FailureMode.CLOSED:
+            return self._fail_closed()
+        self._answer.let_all_pass()
+        return self._leave()
+
+    def _comment(self, event: SseEvent, now: float) -> bytes:
+        """A keep-alive says that the engine is silent: what is held leaves before it, unless a verdict is missing."""
         out = b""
-        while self._held:
-            self._texts.expire(self._held[0].slots)
-            out += self._leave()
+        while self._held and self._answer.policy.moderation is None:
+            out += self._expire_first(now)
         text = event.raw.decode("utf-8", "surrogateescape")
         return out + self._answer.whole(text, None).encode("utf-8", "surrogateescape")
 
@@ -157,13 +195,16 @@ class StreamFilter:
     def _fail(self, raw: bytes = b"") -> bytes:
         """``raw``: the event that was at hand."""
         if self._answer.policy.failure_mode is FailureMode.CLOSED:
-            self._end()
-            return endings.failed(self._texts.api)
+            return self._fail_closed()
         held = [event.raw for event in self._held]
         rest = b"".join([*held, *([] if raw in held[-1:] else [raw]), self._reader.pending])
         self._held.clear()
         self._is_open = True
         return rest
+
+    def _fail_closed(self) -> bytes:
+        self._end()
+        return endings.failed(self._texts.api)
 
     def _end(self) -> None:
         self.has_ended = True
