@@ -37,11 +37,13 @@ class Picker:
 class PassingFilter:
     """What any filter costs at least."""
 
+    has_ended = False
+
     def feed(self, data: bytes, now: float) -> bytes:
         """All of it."""
         return data
 
-    def finish(self) -> bytes:
+    def close(self, now: float) -> bytes:
         """Nothing is held."""
         return b""
 

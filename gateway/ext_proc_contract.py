@@ -1,6 +1,6 @@
 """What external processing asks of the rest of the gateway: an endpoint for a request, a filter for a response."""
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -67,14 +67,18 @@ class EndpointPicker(Protocol):
 class ResponseFilter(Protocol):
     """Changes the body of one response as it passes."""
 
+    @property
+    def has_ended(self) -> bool:
+        """The filter has ended the answer: the client gets its end now, and the engine is stopped."""
+
     def feed(self, data: bytes, now: float) -> bytes:
         """What may go out now that these bytes have come."""
 
-    def finish(self) -> bytes:
-        """The rest, after the last bytes."""
-
     def flush_due(self, now: float) -> bytes:
         """What has been held back for long enough."""
+
+    def close(self, now: float) -> bytes:
+        """The rest, after the last bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +97,12 @@ class ChosenFilter:
 
     filter: ResponseFilter
     fails_open: bool = False
-    """Declared by the route: the rest of the body passes unfiltered. Otherwise the response ends there."""
+    """What happens when the filter raises: the rest of the body passes unfiltered. Otherwise the response ends there.
+
+    What a filter holds when it raises is lost, so one that can fail better does it by itself.
+    """
+    on_closed: Callable[[], None] = lambda: None
+    """Called once when the response is over, whoever ended it."""
 
 
 class FilterChooser(Protocol):

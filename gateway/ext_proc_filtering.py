@@ -38,6 +38,7 @@ class FilteringSide:
         self._tools = tools
         self._filter = chosen.filter
         self._fails_open = chosen.fails_open
+        self._on_closed = chosen.on_closed
         self._is_duplex = mode in {None, BodyMode.FULL_DUPLEX_STREAMED}
         self._has_body = mode is not BodyMode.NONE
         self._is_passing = False
@@ -55,47 +56,54 @@ class FilteringSide:
 
     def body(self, incoming: Incoming) -> None:
         """A piece of the response's body."""
+        if self._is_done:
+            return
         data, ends = incoming.body, incoming.ends
-        if not self._is_passing:
-            try:
-                data = self._filter.feed(data, self._tools.clock())
-                if ends:
-                    data += self._filter.finish()
-            except Exception:
-                self._fail()
-        self._send(data, ends=ends)
+        if self._is_passing:
+            self._send(data, ends=ends)
+            return
+        now = self._tools.clock()
+        try:
+            shown = self._filter.feed(data, now)
+            if ends:
+                shown += self._filter.close(now)
+        except Exception:
+            self._fail()
+            shown = data
+        self._send(shown, ends=ends or self._has_ended())
 
     def trailers(self, incoming: Incoming) -> None:
         """The response's trailers, after its body."""
-        if self._is_duplex and (rest := self._finished()):
-            self._send(rest, ends=False)
+        if self._is_duplex:
+            self._send_more(self._filter.close, may_end=False)  # the trailers are the end
         self._is_done = True
         self._call.send(unchanged_reply("response_trailers"))
 
     def tick(self) -> None:
         """Send what has been held back for long enough."""
-        if self._is_passing or self._is_done or not self._is_duplex:
-            return
-        try:
-            data = self._filter.flush_due(self._tools.clock())
-        except Exception:
-            self._fail()
-            return
-        if data:
-            self._send(data, ends=False)
+        if self._is_duplex:
+            self._send_more(self._filter.flush_due, may_end=True)
 
     def closed(self) -> None:
         """The call is over."""
         self._is_done = True
+        self._on_closed()
 
-    def _finished(self) -> bytes:
-        if self._is_passing:
-            return b""
+    def _send_more(self, more: Callable[[float], bytes], *, may_end: bool) -> None:
+        if self._is_passing or self._is_done:
+            return
         try:
-            return self._filter.finish()
+            data = more(self._tools.clock())
         except Exception:
             self._fail()
-            return b""
+            return
+        ends = may_end and self._has_ended()
+        if data or ends:
+            self._send(data, ends=ends)
+
+    def _has_ended(self) -> bool:
+        """A proxy that does not take the body as a stream of its own must be given all of it."""
+        return self._is_duplex and not self._is_passing and self._filter.has_ended
 
     def _send(self, data: bytes, *, ends: bool) -> None:
         if self._is_done:

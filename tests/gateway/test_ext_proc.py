@@ -68,7 +68,7 @@ class Hiding:
     """Holds back a ``s`` until more comes, and writes ``secret`` otherwise."""
 
     def __init__(self, raises=None):
-        self.held, self.raises, self.due = b"", raises, False
+        self.held, self.raises, self.due, self.has_ended = b"", raises, False, False
 
     def feed(self, data, now):
         if self.raises is not None and self.raises in data:
@@ -78,12 +78,12 @@ class Hiding:
         self.held = text[len(text) - keep :]
         return text[: len(text) - keep]
 
-    def finish(self):
+    def close(self, now):
         rest, self.held = self.held, b""
         return rest
 
     def flush_due(self, now):
-        return self.finish() if self.due else b""
+        return self.close(now) if self.due else b""
 
 
 class Chooser:
@@ -416,6 +416,24 @@ def test_what_is_held_back_goes_out_in_time():
     talk.handler.closed()
     talk.timers.fire()
     assert talk.timers.acts == []
+
+
+@pytest.mark.parametrize("at_tick", [False, True])
+def test_a_filter_may_end_the_answer_before_the_engine_does(at_tick):
+    hiding, over = Hiding(), []
+    chooser = Chooser(ChosenFilter(hiding, on_closed=lambda: over.append(1)))
+    talk = Talk(chooser=chooser).say("response_headers", headers={":status": "200"})
+    if at_tick:
+        talk.say("response_body", body=b"one")
+    hiding.has_ended = True
+    talk.timers.fire() if at_tick else talk.say("response_body", body=b"one")
+    assert [part.end_of_stream for part in talk.streamed("response_body")][-1]
+    talk.say("response_body", body=b"two", end_of_stream=True)
+    talk.timers.fire()
+    assert talk.body("response_body") == b"one"
+    assert over == []
+    talk.handler.closed()
+    assert over == [1]
 
 
 @pytest.mark.parametrize("open_", [False, True])
