@@ -8,24 +8,22 @@ from gateway.budget_lines import BudgetLine, Unit
 
 Header = tuple[str, str]
 
-_SHOWN = (
-    ("requests", (Unit.REQUESTS_PER_MINUTE, Unit.CONCURRENT_REQUESTS)),
-    ("tokens", (Unit.TOKENS_PER_MINUTE, Unit.TOKENS_PER_DAY)),
-)
-
 
 def rate_limit_headers(lines: Iterable[BudgetLine], now: float) -> tuple[Header, ...]:
     """How the limits stand; what has no limit has no header, and a longer period counts where there is no shorter."""
-    stated = [(line.unit, line.account.standing(now)) for line in lines if line.unit is not Unit.USD_PER_MONTH]
-    headers: list[Header] = []
-    for noun, units in _SHOWN:
-        standings = next((found for unit in units if (found := [s for u, s in stated if u is unit])), None)
-        if standings:
-            headers += _headers(noun, min(standings, key=lambda standing: standing.remaining))
-    return tuple(headers)
+    tightest: dict[Unit, Standing] = {}
+    for unit, _, account, _ in lines:
+        standing, found = account.standing(now), tightest.get(unit)
+        if found is None or standing.remaining < found.remaining:
+            tightest[unit] = standing
+    requests = tightest.get(Unit.REQUESTS_PER_MINUTE) or tightest.get(Unit.CONCURRENT_REQUESTS)
+    tokens = tightest.get(Unit.TOKENS_PER_MINUTE) or tightest.get(Unit.TOKENS_PER_DAY)
+    return _headers("requests", requests) + _headers("tokens", tokens)
 
 
-def _headers(noun: str, standing: Standing) -> tuple[Header, ...]:
+def _headers(noun: str, standing: Standing | None) -> tuple[Header, ...]:
+    if standing is None:
+        return ()
     return (
         (f"x-ratelimit-limit-{noun}", str(standing.limit)),
         (f"x-ratelimit-remaining-{noun}", str(standing.remaining)),

@@ -211,6 +211,16 @@ def test_without_issuers_nobody_is_vouched_for():
     assert JwtTenants([]).vouch(GOOD, NOW) is Flaw.UNKNOWN_ISSUER
 
 
+def test_a_token_that_was_accepted_ends_all_the_same_and_not_all_are_remembered():
+    tenants = JwtTenants([issuer()], most_accepted=2)
+    tokens = [token(ED_KEY, "EdDSA", "o", exp=NOW + extra) for extra in (10, 20, 30, 40)]
+    for text in (*tokens, *tokens):
+        assert isinstance(tenants.vouch(text, NOW), Vouched)
+    assert tenants.vouch(tokens[3], NOW + 69) == Vouched("acme", ISSUER, NOW + 70)
+    assert tenants.vouch(tokens[3], NOW + 70) is Flaw.EXPIRED
+    assert len(tenants._accepted) == 2
+
+
 def test_a_token_shows_nowhere():
     vouched = TENANTS.vouch(GOOD, NOW)
     assert not any(piece in repr((vouched, TENANTS)) for piece in GOOD.split("."))

@@ -20,9 +20,9 @@ from gateway.token_usage import TokenUsage
 START = 1_900_065_600.0
 WHERE = st.integers(0, 2)
 AMOUNT = st.integers(0, 120)
-REACHED = ("ask", "ask", "hold", "hold", "hold", "settle")
+REACHED = ("draw", "draw", "draw", "ask", "hold", "settle")
 STEPS = st.lists(st.tuples(st.floats(0, 4), WHERE, st.sampled_from(REACHED), AMOUNT, AMOUNT), max_size=80)
-UNSURE = ("ask", "ask", "unheard", "unanswered", "hold", "hold", "hold", "settle")
+UNSURE = ("draw", "draw", "draw", "ask", "unheard", "unanswered", "hold", "hold", "settle")
 UNSURE_STEPS = st.lists(st.tuples(st.floats(0, 4), WHERE, st.sampled_from(UNSURE), AMOUNT, AMOUNT), max_size=80)
 LIMIT = st.integers(0, 300)
 
@@ -60,6 +60,8 @@ class World:
             where %= len(self.leases)
             if what == "hold":
                 self.hold(where, amount)
+            elif what == "draw":
+                self.hold(where, amount) or self.ask(where, what) or self.hold(where, amount)
             elif what == "settle":
                 self.settle(where, amount, part)
             else:
@@ -69,10 +71,12 @@ class World:
 
     def hold(self, where, amount):
         lease = self.leases[where]
-        if lease.wait(amount, self.now) == 0:
-            was_alone = lease.is_alone
-            lease.hold(len(self.held), amount, self.now)
-            self.held.append(Held(self.now, where, len(self.held), amount, was_alone))
+        if lease.wait(amount, self.now) > 0:
+            return False
+        was_alone = lease.is_alone
+        lease.hold(len(self.held), amount, self.now)
+        self.held.append(Held(self.now, where, len(self.held), amount, was_alone))
+        return True
 
     def settle(self, where, charged, part):
         running = [item for item in self.held if item.where == where and item.charged is None]
