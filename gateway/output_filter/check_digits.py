@@ -9,13 +9,15 @@ _VERHOEFF_TIMES = (
 _VERHOEFF_MOVES = (
     "0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415", "7046913258",
 )  # fmt: skip
+_ONCE = bytes.maketrans(b"0123456789", bytes(range(10)))
+_TWICE = bytes.maketrans(b"0123456789", bytes(sum(divmod(2 * digit, 10)) for digit in range(10)))
 _FISCAL_ODD = (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23)
 
 
 def passes_luhn(digits: str) -> bool:
     """Payment cards, and Canada's social insurance number."""
-    doubled = sum(sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
-    return (doubled + sum(int(digit) for digit in digits[-1::-2])) % 10 == 0
+    data = digits.encode()
+    return (sum(data[-1::-2].translate(_ONCE)) + sum(data[-2::-2].translate(_TWICE))) % 10 == 0
 
 
 def passes_iban(iban: str) -> bool:
@@ -24,7 +26,9 @@ def passes_iban(iban: str) -> bool:
 
 
 def passes_verhoeff(digits: str) -> bool:
-    """India's Aadhaar."""
+    """India's Aadhaar, which begins with 2 at least."""
+    if digits[0] < "2":
+        return False
     check = 0
     for place, digit in enumerate(reversed(digits)):
         check = int(_VERHOEFF_TIMES[check][int(_VERHOEFF_MOVES[place % 8][int(digit)])])
@@ -37,7 +41,9 @@ def weighted(digits: str, weights: Sequence[int]) -> int:
 
 
 def passes_pesel(digits: str) -> bool:
-    """Poland's number of a person."""
+    """Poland's number of a person; the century is in the month, in steps of twenty."""
+    if not (1 <= int(digits[2:4]) % 20 <= 12 and 1 <= int(digits[4:6]) <= 31):
+        return False
     return weighted(digits, (1, 3, 7, 9, 1, 3, 7, 9, 1, 3, 1)) % 10 == 0
 
 
@@ -57,6 +63,8 @@ def passes_dni(text: str) -> bool:
 def passes_nir(text: str) -> bool:
     """France's social security number: the key is 97 less the rest of the number."""
     number = text[:13].replace("2A", "19").replace("2B", "18")
+    if text[0] not in "12" or not number.isdigit():
+        return False
     return 97 - int(number) % 97 == int(text[13:])
 
 
@@ -67,6 +75,11 @@ def passes_fiscal_code(text: str) -> bool:
         value = int(char, 36) - (10 if char.isalpha() else 0)
         total += _FISCAL_ODD[value] if place % 2 == 0 else value
     return chr(65 + total % 26) == text[15]
+
+
+def is_social_insurance_number(digits: str) -> bool:
+    """Of Canada, where none begins with 0."""
+    return digits[0] != "0" and passes_luhn(digits)
 
 
 def is_social_security_number(digits: str) -> bool:

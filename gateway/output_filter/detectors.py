@@ -23,12 +23,14 @@ _EMAIL = (
     rf"[{_LETTER}0-9_%+][{_LETTER}0-9._%+'-]{{0,63}}@"
     rf"(?:[{_LETTER}0-9-]{{1,63}}\.){{1,4}}(?:xn--[a-z0-9-]{{2,20}}|[{_LETTER}]{{2,24}})"
 )
-_CARD = r"[2-6][0-9](?:[ \t-]{0,2}[0-9]){11,17}"
+# Digits are any digits in the shapes, and which may begin a value is asked afterwards: a RE2 automaton that tells them
+# apart has a new state for nearly every number (280 us instead of 20 us for a chunk of digits).
+_CARD = r"[0-9]{2}(?:[ \t-]{0,2}[0-9]){11,17}"
 _PHONE = (
     r"\+\(?[0-9](?:[ \t./()-]{0,3}[0-9]){6,14}"
-    r"|00[1-9](?:[ \t./()-]{0,2}[0-9]){7,13}"
-    r"|(?:1[ \t.-])?(?:\([2-9][0-9]{2}\)[ \t.-]{0,2}|[2-9][0-9]{2}[ \t.-]{1,2})[2-9][0-9]{2}[ \t.-]?[0-9]{4}"
-    r"|\(?0[1-9][0-9]{0,3}\)?(?:[ \t./-]{1,2}[0-9]{2,8}){1,4}"
+    r"|00[0-9](?:[ \t./()-]{0,2}[0-9]){7,13}"
+    r"|(?:[0-9][ \t.-])?(?:\([0-9]{3}\)[ \t.-]{0,2}|[0-9]{3}[ \t.-]{1,2})[0-9]{3}[ \t.-]?[0-9]{4}"
+    r"|\(?0[0-9]{1,4}\)?(?:[ \t./-]{1,2}[0-9]{2,8}){1,4}"
 )
 _DATE = re.compile(r"\d{2}[./ -]\d{2}[./ -](?:19|20)\d\d")
 _IBAN = rf"[A-Z]{{2}}[0-9]{{2}}(?:{_GAP}?[A-Z0-9]){{11,30}}|[A-Za-z]{{2}}[0-9]{{2}}[A-Za-z0-9]{{11,30}}"
@@ -88,13 +90,17 @@ def _is_free_after(text: str, end: int, chars: frozenset[str]) -> bool:
 
 def _card(text: str, start: int, end: int) -> int:
     """13 to 19 digits with the check digit right; an expiry date or a code after the number is no part of it."""
-    for last in _number_ends(text, end, start + 13, DIGITS):
-        digits = digits_of(text[start:last])
-        if len(digits) < 13:
-            return 0
-        if passes_luhn(digits):
-            return last
-    return 0
+    digits = ""
+    found = 0
+    if text[start] not in "23456":
+        return 0
+    for place in range(start, end):
+        if text[place] not in DIGITS:
+            continue
+        digits += text[place]
+        if len(digits) >= 13 and _is_free_after(text, place + 1, DIGITS) and passes_luhn(digits):
+            found = place + 1
+    return found
 
 
 def _number_ends(text: str, end: int, least: int, not_before: frozenset[str]) -> Iterator[int]:
@@ -104,17 +110,26 @@ def _number_ends(text: str, end: int, least: int, not_before: frozenset[str]) ->
 
 
 def _phone(text: str, start: int, end: int) -> int:
-    """The longest form that ends alone; a number that begins with 0 must have as many digits as one of a country."""
-    is_trunk = text[start : start + 2].strip("(")[:1] == "0" and text[start : start + 2] != "00"
-    if is_trunk and _DATE.match(text, start):
+    """The longest form that ends alone and has the digits of a number of its kind."""
+    if _DATE.match(text, start):
         return 0
     for last in _number_ends(text, end, start + 7, WORD):
-        count = len(digits_of(text[start:last]))
-        if count < 7:
+        digits = digits_of(text[start:last])
+        if len(digits) < 7:
             return 0
-        if not is_trunk or 9 <= count <= 12:
+        if text[start] == "+" or _is_phone(digits):
             return last
     return 0
+
+
+def _is_phone(digits: str) -> bool:
+    """Abroad by 00, at home by 0, or of ten digits as in North America, where neither part begins with 0 or 1."""
+    if digits.startswith("00"):
+        return len(digits) >= 10 and digits[2] != "0"
+    if digits.startswith("0"):
+        return 9 <= len(digits) <= 12
+    home = digits[1:] if len(digits) == 11 and digits[0] == "1" else digits
+    return len(home) == 10 and home[0] > "1" and home[3] > "1"
 
 
 def _iban(text: str, start: int, end: int) -> int:
