@@ -65,6 +65,8 @@ class GatewayRoute(Value):
     tenants: tuple[Name, ...] = ()
     """Empty = nobody: the default is no."""
     output_filter: str = "none"
+    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    """The longest answer that its models can write; ``None`` = not known."""
     arms: tuple[GatewayArm, ...]
 
 

@@ -5,6 +5,7 @@ from enum import Enum, auto
 
 from gateway.engine_connections import EngineConnection
 from gateway.exchange import Headers
+from gateway.ext_authz import ENDPOINT_HEADER
 from gateway.outlet import Outlet
 from gateway.passage import End
 from gateway.silence import Silence
@@ -13,7 +14,8 @@ BUSY = 503
 """An engine that answers so has taken nothing on."""
 _STREAM = "text/event-stream"
 _OF_A_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "trailer", "upgrade"})
-MAX_ERROR_BYTES = 1024 * 1024
+MAX_WHOLE_BYTES = 8 * 1024 * 1024
+"""Of an answer that is no stream: a longer one, such as many embeddings, is passed on piece by piece."""
 
 
 class Tried(Enum):
@@ -57,7 +59,8 @@ class Attempt:
     def on_head(self, status: int, headers: Headers) -> None:
         """The engine answers."""
         self.status = status
-        self._headers = tuple((name, value) for name, value in headers if name not in _OF_A_CONNECTION)
+        kept = [(name, value) for name, value in headers if name not in _OF_A_CONNECTION and name != ENDPOINT_HEADER]
+        self._headers = (*kept, (ENDPOINT_HEADER, self._connection.address))
         types = [value for name, value in headers if name == "content-type"]
         self._is_stream = status == 200 and any(value.lower().startswith(_STREAM) for value in types)
         if status == BUSY and self._has_others:
@@ -69,16 +72,15 @@ class Attempt:
         self._silence.heard()
         if self._patience is not None:
             self._patience.heard()
-        if not self._is_stream:
-            self._whole += data
-            if len(self._whole) > MAX_ERROR_BYTES:
-                self._connection.cut()
-                self.on_lost()
-            return
         if not self.tried.done():
             self._settle(Tried.BEGUN)
             self._patience = Silence(self._idle_seconds, lambda: self.give_up(End.ENGINE_LATE))
-            self._outlet.begin(self.status, self._headers)
+        if not self._is_stream:
+            self._whole += data
+            if len(self._whole) <= MAX_WHOLE_BYTES:
+                return
+            data, self._whole, self._is_stream = bytes(self._whole), bytearray(), True
+        self._outlet.begin(self.status, self._headers)
         self._outlet.write(data)
 
     def on_end(self) -> None:

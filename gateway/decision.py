@@ -1,27 +1,37 @@
 """The decision about one request: who asks, what for, may they, and which engine serves it. No I/O, no clock."""
 
-import hashlib
-import hmac
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from urllib.parse import quote
 
-from fleet.snapshot import GatewayArm, GatewayKey, GatewayRoute, GatewayTenant
-from gateway.affinity import conversation_key
+from fleet.snapshot import GatewayArm, GatewayRoute
+from gateway.admitted import Admitted, Ended, Patience
+from gateway.affinity import conversation_key, prompt_blocks
+from gateway.authentication import Caller, authenticate
+from gateway.budgets import Budgets
+from gateway.exhausted import Exhausted
 from gateway.ext_authz import DEPLOYMENT_HEADER, DESTINATION_HEADER, IDENTITY_HEADER, MODEL_HEADER, TENANT_HEADER
 from gateway.index import SnapshotIndex
-from gateway.limits import Admission, RequestLimits
-from gateway.paths import ENGINE_PATHS, MODELS_PATH, PublicPath, public_path
+from gateway.paths import ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, public_path
+from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
-from gateway.router import order_endpoints, pick_arm
+from gateway.request_edits import request_edits
+from gateway.reservations import Reservation
+from gateway.router import Choice, Router, RoutingRequest
+from gateway.token_estimate import BadField, Dialect, TokenEstimate, estimate
 
 REMOVED_HEADERS = ("authorization",)
-_MAX_KEY_CHARS = 512
-_REJECTED_KEY = (("www-authenticate", "Bearer"),)
 _NO_FILTER = "none"
+_MOST_OUTPUT_TOKENS = 131_072
+"""Of one answer, where the route does not say how long its model can write."""
+_DIALECTS = {
+    Operation.CHAT: Dialect.CHAT,
+    Operation.COMPLETION: Dialect.COMPLETION,
+    Operation.EMBEDDING: Dialect.INPUT_ONLY,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +55,14 @@ class Allowed:
     identity: str
     endpoints: tuple[str, ...]
     """Best first; the others are for a connection that fails."""
+    admitted: Admitted = field(repr=False, compare=False)
+    """What it holds until it ends: whoever passes it on has to tell."""
+    client_headers: tuple[Header, ...] = ()
+    """For the client's answer: how its limits stand."""
     headers_to_remove: tuple[str, ...] = REMOVED_HEADERS
 
     @property
-    def headers_to_set(self) -> tuple[tuple[str, str], ...]:
+    def headers_to_set(self) -> tuple[Header, ...]:
         """What the data plane is told."""
         return (
             (DESTINATION_HEADER, ",".join(self.endpoints)),
@@ -70,146 +84,202 @@ class Answered:
 Decision = Allowed | Refused | Answered
 
 
-class DecisionCore:
-    """The tables, the buckets and the turns that decisions are made from."""
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a caller asks of a route."""
 
-    def __init__(self) -> None:
+    request: Request = field(repr=False)
+    document: Mapping[str, object] = field(repr=False)
+    operation: Operation
+    caller: Caller
+    route: GatewayRoute
+
+
+class DecisionCore:
+    """The tables, the budgets and the router that decisions are made from."""
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float] = lambda: 0.0,
+        chance: Random | None = None,
+        on_end: Callable[[Ended], None] = lambda _: None,
+        patience: Patience | None = None,
+    ) -> None:
         self._index: SnapshotIndex | None = None
-        self._limits = RequestLimits()
-        self._turns: dict[tuple[str, str], int] = {}
+        self._budgets = Budgets()
+        self._router = Router()
+        self._clock = clock
+        """Unix seconds, for what happens to a request after its decision."""
+        self._chance = chance or Random(0)  # noqa: S311 it breaks ties, and nothing secret hangs on it
+        self._on_end = on_end
+        self._patience = patience or Patience()
+        self._running: set[Admitted] = set()
 
     @property
     def index(self) -> SnapshotIndex | None:
         """The tables in use; ``None`` before the first snapshot, when everything is refused."""
         return self._index
 
-    def replace(self, index: SnapshotIndex) -> None:
-        """Decide by another snapshot from now on; buckets and turns go on."""
-        arms = {(arm.deployment, arm.identity) for route in index.routes.values() for arm in route.arms}
-        self._turns = {arm: turn for arm, turn in self._turns.items() if arm in arms}
-        self._limits.keep_only(index.tenants)
+    @property
+    def running(self) -> int:
+        """Requests that were admitted and have not ended."""
+        return len(self._running)
+
+    def replace(self, index: SnapshotIndex, now_unix_seconds: float) -> None:
+        """Decide by another snapshot from now on; budgets and what is running go on."""
+        pools = {_pool(arm) for route in index.routes.values() for arm in route.arms}
+        self._budgets.replace(index.tenants, index.prices, now_unix_seconds)
+        self._router.keep_only(index.addresses, pools)
         self._index = index
+
+    def tick(self, now_unix_seconds: float) -> None:
+        """Once in a while: what is still running stays, and what was lost is charged."""
+        for admitted in self._running:
+            self._budgets.renew(admitted.reservation.number, now_unix_seconds)
+        self._budgets.expire(now_unix_seconds)
 
     def decide(self, request: Request, now_unix_seconds: float) -> Decision:
         """What happens to a request."""
         if self._index is None:
             return refuse(Reason.NO_SNAPSHOT, "The gateway has not got its configuration yet; try again in a moment.")
-        tenant = _authenticate(self._index, request, now_unix_seconds)
-        if isinstance(tenant, Refused):
-            return tenant
-        path = _path(request, tenant)
+        caller = authenticate(self._index, request.headers.get("authorization", ""), now_unix_seconds)
+        if isinstance(caller, Refused):
+            return caller
+        path = _path(request, caller)
         if isinstance(path, Refused):
             return path
         if path.method == "GET":
-            return _models(self._index, tenant, path.model)
-        return self._route(self._index, tenant, request, now_unix_seconds)
+            return _models(self._index, caller, path.model)
+        asked = _asked(self._index, caller, request, path.operation)
+        return asked if isinstance(asked, Refused) else self._admit(asked, now_unix_seconds)
 
-    def _route(self, index: SnapshotIndex, tenant: GatewayTenant, request: Request, now: float) -> Decision:
-        document = _document(request, tenant)
-        if isinstance(document, Refused):
-            return document
-        route = _allowed_route(index, tenant, document.get("model"))
-        if isinstance(route, Refused):
-            return route
-        admission = self._limits.take(tenant, now)
-        if admission is not None and not admission.is_admitted:
-            return _too_many(tenant, route, admission)
-        arm = pick_arm(route.arms, conversation_key(tenant.name, route.model, document))
-        if arm is None:
+    def _admit(self, asked: _Asked, now: float) -> Allowed | Refused:
+        tenant, route = asked.caller.tenant, asked.route
+        size = estimate(asked.document, _DIALECTS[asked.operation])
+        if isinstance(size, BadField):
+            return refuse(Reason.BAD_FIELD, size.message, param=size.name, tenant=tenant.name, model=route.model)
+        routed = self._route(asked, now)
+        if routed is None:
             message = f"No engine is ready for the model {quoted(route.model)}; try again in a moment."
             return refuse(Reason.NO_ENDPOINT, message, tenant=tenant.name, model=route.model)
-        endpoints = order_endpoints(arm, {}, self._next_turn(arm))
-        return Allowed(tenant.name, route.model, arm.deployment, arm.identity, endpoints)
+        arm, choice = routed
+        demand = size.demand(route.max_output_tokens or _MOST_OUTPUT_TOKENS, tenant.default_output_tokens)
+        held = self._budgets.reserve(tenant.name, route.model, demand, now)
+        if isinstance(held, Exhausted):
+            return _exhausted(asked, held)
+        admitted = self._admitted(asked, arm, choice, held, size)
+        headers = self._budgets.headers(tenant.name, route.model, now)
+        return Allowed(
+            tenant.name, route.model, arm.deployment, arm.identity, choice.addresses, admitted, client_headers=headers
+        )
 
-    def _next_turn(self, arm: GatewayArm) -> int:
-        name = (arm.deployment, arm.identity)
-        turn = self._turns.get(name, 0)
-        self._turns[name] = turn + 1
-        return turn
+    def _route(self, asked: _Asked, now: float) -> tuple[GatewayArm, Choice] | None:
+        tenant, model = asked.caller.tenant.name, asked.route.model
+        prompt = prompt_blocks(asked.document, model=model)
+        wanted = RoutingRequest(prompt.blocks, prompt.block_tokens, prompt.prompt_tokens)
+        conversation = conversation_key(tenant, model, asked.document)
+        return self._router.route(asked.route.arms, conversation, wanted, now, self._chance)
+
+    def _admitted(
+        self, asked: _Asked, arm: GatewayArm, choice: Choice, held: Reservation, size: TokenEstimate
+    ) -> Admitted:
+        admitted = Admitted(
+            reservation=held,
+            choice=choice,
+            arm=(arm.deployment, arm.identity),
+            edits=request_edits(asked.request.body, asked.document, asked.operation, _bound(held, size)),
+            budgets=self._budgets,
+            router=self._router,
+            clock=self._clock,
+            on_end=self._ended,
+            patience=self._patience,
+            is_stream=asked.document.get("stream") is True,
+        )
+        self._running.add(admitted)
+        return admitted
+
+    def _ended(self, admitted: Admitted, ended: Ended) -> None:
+        self._running.discard(admitted)
+        self._on_end(ended)
 
 
-def _authenticate(index: SnapshotIndex, request: Request, now: float) -> GatewayTenant | Refused:
-    scheme, _, presented = request.headers.get("authorization", "").strip().partition(" ")
-    presented = presented.strip()
-    if scheme.lower() != "bearer" or not presented:
-        message = "No API key was sent; send it as the header 'Authorization: Bearer KEY'."
-        return refuse(Reason.MISSING_KEY, message, headers=_REJECTED_KEY)
-    key = _known_key(index, presented)
-    tenant = None if key is None else index.tenants.get(key.tenant)
-    if key is None or tenant is None:
-        return refuse(Reason.INVALID_KEY, "The API key is not valid here.", headers=_REJECTED_KEY)
-    if key.expires_unix_seconds is not None and key.expires_unix_seconds <= now:
-        message = "The API key has expired; ask for a new one."
-        return refuse(Reason.EXPIRED_KEY, message, headers=_REJECTED_KEY, tenant=tenant.name)
-    return tenant
+def _pool(arm: GatewayArm) -> str:
+    return f"{arm.deployment}/{arm.identity}"
 
 
-def _known_key(index: SnapshotIndex, presented: str) -> GatewayKey | None:
-    if len(presented) > _MAX_KEY_CHARS:
+def _bound(held: Reservation, size: TokenEstimate) -> int | None:
+    """The longest answer that is paid for, where the client bounds nothing and somebody counts; else ``None``."""
+    is_counted = any(line.tariff is not None for line in held.lines)
+    if size.stated_output_tokens is not None or not size.sequences or not is_counted:
         return None
-    digest = hashlib.sha256(presented.encode("utf-8", "surrogateescape")).hexdigest()
-    key = index.keys.get(digest)
-    return key if key is not None and hmac.compare_digest(digest, key.sha256.lower()) else None
+    return max(1, held.output_tokens // size.sequences)
 
 
-def _path(request: Request, tenant: GatewayTenant) -> PublicPath | Refused:
+def _asked(index: SnapshotIndex, caller: Caller, request: Request, operation: Operation) -> _Asked | Refused:
+    document = _document(request, caller)
+    if isinstance(document, Refused):
+        return document
+    route = _allowed_route(index, caller, document.get("model"))
+    return route if isinstance(route, Refused) else _Asked(request, document, operation, caller, route)
+
+
+def _path(request: Request, caller: Caller) -> PublicPath | Refused:
     path = public_path(request.target)
     if path is None:
         served = ", ".join((*ENGINE_PATHS, MODELS_PATH))
-        return refuse(Reason.UNKNOWN_PATH, f"There is nothing at this path; served are {served}.", tenant=tenant.name)
+        return refuse(
+            Reason.UNKNOWN_PATH, f"There is nothing at this path; served are {served}.", tenant=caller.tenant.name
+        )
     if request.method != path.method:
         message = f"This path takes {path.method} only."
-        return refuse(Reason.WRONG_METHOD, message, headers=(("allow", path.method),), tenant=tenant.name)
+        return refuse(Reason.WRONG_METHOD, message, headers=(("allow", path.method),), tenant=caller.tenant.name)
     return path
 
 
-def _document(request: Request, tenant: GatewayTenant) -> Mapping[str, object] | Refused:
+def _document(request: Request, caller: Caller) -> Mapping[str, object] | Refused:
     if request.headers.get("content-encoding", "identity") != "identity":
         message = "The body must be sent uncompressed, without the header 'Content-Encoding'."
-        return refuse(Reason.ENCODED_BODY, message, tenant=tenant.name)
+        return refuse(Reason.ENCODED_BODY, message, tenant=caller.tenant.name)
     try:
         return parse_document(request.body)
     except BadDocument as error:
-        return refuse(Reason.BAD_JSON, f"The body is not valid JSON: {error}.", tenant=tenant.name)
+        return refuse(Reason.BAD_JSON, f"The body is not valid JSON: {error}.", tenant=caller.tenant.name)
 
 
-def _allowed_route(index: SnapshotIndex, tenant: GatewayTenant, model: object) -> GatewayRoute | Refused:
+def _allowed_route(index: SnapshotIndex, caller: Caller, model: object) -> GatewayRoute | Refused:
     if not isinstance(model, str) or not model:
         message = "The field 'model' is missing or no text; name one of the models that GET /v1/models lists."
-        return refuse(Reason.MISSING_MODEL, message, param="model", tenant=tenant.name)
-    route = index.routes.get((tenant.name, model))
-    if route is None:
-        return _model_not_found(tenant, model)
+        return refuse(Reason.MISSING_MODEL, message, param="model", tenant=caller.tenant.name)
+    tenant = caller.tenant.name
+    route = index.routes.get((tenant, model))
+    if route is None or not caller.key.admits(model):
+        return _model_not_found(caller, model)
     if route.output_filter != _NO_FILTER:
         message = (
             f"The model {quoted(model)} asks for the output filter {quoted(route.output_filter)}, not served here."
         )
-        return refuse(Reason.FILTER_UNAVAILABLE, message, tenant=tenant.name, model=model)
+        return refuse(Reason.FILTER_UNAVAILABLE, message, tenant=tenant, model=model)
     return route
 
 
-def _model_not_found(tenant: GatewayTenant, model: str) -> Refused:
+def _model_not_found(caller: Caller, model: str) -> Refused:
     """The same answer whether or not the model exists for others."""
     message = f"The model {quoted(model)} does not exist or you do not have access to it."
-    return refuse(Reason.MODEL_NOT_FOUND, message, param="model", tenant=tenant.name)
+    return refuse(Reason.MODEL_NOT_FOUND, message, param="model", tenant=caller.tenant.name)
 
 
-def _too_many(tenant: GatewayTenant, route: GatewayRoute, admission: Admission) -> Refused:
-    seconds = math.ceil(admission.wait_seconds) if math.isfinite(admission.wait_seconds) else None
-    headers = [("x-ratelimit-limit-requests", str(admission.limit)), ("x-ratelimit-remaining-requests", "0")]
-    wait = "This tenant may send none."
-    if seconds is not None:
-        headers += [("retry-after", str(seconds)), ("x-ratelimit-reset-requests", f"{seconds}s")]
-        wait = f"Try again in {seconds} s."
-    message = f"The limit of {admission.limit} requests per minute is used up. {wait}"
-    return refuse(Reason.TOO_MANY_REQUESTS, message, headers=tuple(headers), tenant=tenant.name, model=route.model)
+def _exhausted(asked: _Asked, held: Exhausted) -> Refused:
+    reason, tenant, model = Reason(held.code), asked.caller.tenant.name, asked.route.model
+    return refuse(reason, held.message, headers=held.headers, tenant=tenant, model=model)
 
 
-def _models(index: SnapshotIndex, tenant: GatewayTenant, model: str | None) -> Answered | Refused:
-    names = index.models.get(tenant.name, ())
+def _models(index: SnapshotIndex, caller: Caller, model: str | None) -> Answered | Refused:
+    tenant = caller.tenant.name
+    names = tuple(filter(caller.key.admits, index.models.get(tenant, ())))
     if model is not None and model not in names:
-        return _model_not_found(tenant, model)
+        return _model_not_found(caller, model)
     cards = [{"id": name, "object": "model", "created": 0, "owned_by": "enginehouse"} for name in names]
     if model is None:
-        return Answered(tenant.name, json.dumps({"object": "list", "data": cards}).encode())
-    return Answered(tenant.name, json.dumps(cards[names.index(model)]).encode())
+        return Answered(tenant, json.dumps({"object": "list", "data": cards}).encode())
+    return Answered(tenant, json.dumps(cards[names.index(model)]).encode())

@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.envoy_clusters import decision_cluster, engines_cluster
+from gateway.envoy_clusters import decision_cluster, engines_cluster, guard_cluster
 from gateway.envoy_listener import public_listener
 from gateway.envoy_types import Json, socket_address, typed
 
@@ -21,6 +21,8 @@ class EnvoyPlaces:
     admin_port: int
     socket_path: Path
     """The Unix socket of the decision service."""
+    guard_path: Path
+    """The Unix socket of the guard."""
     endpoints_path: Path
     """The file of endpoints; its folder is watched."""
 
@@ -32,7 +34,11 @@ def bootstrap(places: EnvoyPlaces) -> Json:
         "admin": {"address": socket_address(ADMIN_HOST, places.admin_port)},
         "static_resources": {
             "listeners": [public_listener(places.listen_host, places.listen_port)],
-            "clusters": [decision_cluster(places.socket_path), engines_cluster(places.endpoints_path)],
+            "clusters": [
+                decision_cluster(places.socket_path),
+                guard_cluster(places.guard_path),
+                engines_cluster(places.endpoints_path),
+            ],
         },
         "overload_manager": {
             "resource_monitors": [

@@ -1,4 +1,4 @@
-"""Where Envoy connects to: the decision service, and the engines."""
+"""Where Envoy connects to: the decision service, the guard, and the engines."""
 
 from pathlib import Path
 
@@ -6,8 +6,10 @@ from gateway.envoy_types import Json, message, seconds, typed
 from gateway.ext_authz import DESTINATION_HEADER
 
 DECISION_CLUSTER = "decision"
+GUARD_CLUSTER = "guard"
 ENGINES_CLUSTER = "engines"
 EXT_AUTHZ_METADATA = "envoy.filters.http.ext_authz"
+GATEWAY_METADATA = "gateway"
 
 CONNECT_SECONDS = 1.0
 UPSTREAM_IDLE_SECONDS = 4.0
@@ -28,6 +30,18 @@ def decision_cluster(socket_path: Path) -> Json:
         "connect_timeout": seconds(CONNECT_SECONDS),
         "circuit_breakers": _circuit_breakers(),
         "load_assignment": {"cluster_name": DECISION_CLUSTER, "endpoints": [{"lb_endpoints": [endpoint]}]},
+    }
+
+
+def guard_cluster(socket_path: Path) -> Json:
+    """The guard on its Unix socket, which passes requests on to the engines."""
+    endpoint = {"endpoint": {"address": {"pipe": {"path": str(socket_path)}}}}
+    return {
+        "name": GUARD_CLUSTER,
+        "type": "STATIC",
+        "connect_timeout": seconds(CONNECT_SECONDS),
+        "circuit_breakers": _circuit_breakers(),
+        "load_assignment": {"cluster_name": GUARD_CLUSTER, "endpoints": [{"lb_endpoints": [endpoint]}]},
     }
 
 

@@ -1,6 +1,6 @@
 """The public door: what is removed from a request, who is asked about it, and what is logged."""
 
-from gateway.envoy_clusters import DECISION_CLUSTER, EXT_AUTHZ_METADATA
+from gateway.envoy_clusters import DECISION_CLUSTER, EXT_AUTHZ_METADATA, GATEWAY_METADATA
 from gateway.envoy_replies import local_replies
 from gateway.envoy_routes import STREAM_IDLE_SECONDS, route_configuration
 from gateway.envoy_types import Json, seconds, socket_address, typed
@@ -8,10 +8,12 @@ from gateway.ext_authz import (
     AUTHORIZE_PREFIX,
     DEPLOYMENT_HEADER,
     DESTINATION_HEADER,
+    ENDPOINT_HEADER,
     IDENTITY_HEADER,
     MAX_BODY_BYTES,
     MODEL_HEADER,
     TENANT_HEADER,
+    TICKET_HEADER,
 )
 
 INTERNAL_PREFIXES = ("x-gateway-", "x-envoy-", "x-forwarded-")
@@ -66,6 +68,7 @@ def _connection_manager() -> Json:
         "route_config": route_configuration(),
         "http_filters": [
             _ask_the_decision_service(),
+            _keep_the_endpoint_for_the_log(),
             typed(
                 "envoy.filters.http.router",
                 "envoy.extensions.filters.http.router.v3.Router",
@@ -102,10 +105,22 @@ def _ask_the_decision_service() -> Json:
             },
             "path_prefix": AUTHORIZE_PREFIX,
             "authorization_response": {
+                "allowed_upstream_headers": {"patterns": [{"exact": TICKET_HEADER}]},
+                "allowed_client_headers_on_success": {"patterns": [{"prefix": "x-ratelimit-"}]},
                 "allowed_client_headers": {"patterns": [*told, {"prefix": "x-ratelimit-"}]},
                 "dynamic_metadata_from_headers": {"patterns": [{"prefix": "x-gateway-"}]},
             },
         },
+    )
+
+
+def _keep_the_endpoint_for_the_log() -> Json:
+    """Which engine answered is in the log, and not in the client's answer."""
+    kept = {"metadata_namespace": GATEWAY_METADATA, "key": "endpoint"}
+    return typed(
+        "envoy.filters.http.header_to_metadata",
+        "envoy.extensions.filters.http.header_to_metadata.v3.Config",
+        response_rules=[{"header": ENDPOINT_HEADER, "on_header_present": kept, "remove": True}],
     )
 
 
@@ -128,7 +143,7 @@ def _access_log() -> Json:
         "deployment": decided(DEPLOYMENT_HEADER),
         "identity": decided(IDENTITY_HEADER),
         "decided_endpoints": decided(DESTINATION_HEADER),
-        "endpoint": "%UPSTREAM_HOST%",
+        "endpoint": f"%DYNAMIC_METADATA({GATEWAY_METADATA}:endpoint)%",
         "tries": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
         "received_bytes": "%BYTES_RECEIVED%",
         "sent_bytes": "%BYTES_SENT%",

@@ -1,6 +1,6 @@
-"""Which paths go where: three to the engines, the models to the decision service, the rest nowhere."""
+"""Which paths go where: three to the guard, which asks the engines, the models to the decision service, no others."""
 
-from gateway.envoy_clusters import DECISION_CLUSTER, ENGINES_CLUSTER
+from gateway.envoy_clusters import DECISION_CLUSTER, GUARD_CLUSTER
 from gateway.envoy_types import Json, message, seconds
 from gateway.ext_authz import MAX_BODY_BYTES
 from gateway.paths import ENGINE_PATHS, MODELS_PATH
@@ -54,11 +54,11 @@ def _to_engines(path: str) -> Json:
         "match": {"path": path},
         "request_headers_to_remove": list(HIDDEN_FROM_ENGINES),
         "route": {
-            "cluster": ENGINES_CLUSTER,
+            "cluster": GUARD_CLUSTER,
             "timeout": seconds(0),  # a stream may last
             "idle_timeout": seconds(STREAM_IDLE_SECONDS),
-            # Only what no engine has seen is tried again.
-            "retry_policy": {"retry_on": "connect-failure,reset-before-request", "num_retries": MAX_TRIES - 1},
+            # Only what the guard has not seen is tried again: a ticket counts once.
+            "retry_policy": {"retry_on": "connect-failure", "num_retries": MAX_TRIES - 1},
         },
     }
 

@@ -12,6 +12,9 @@ IDENTITY_HEADER = "x-gateway-identity"
 TICKET_HEADER = "x-gateway-ticket"
 """Names an admitted request to the relay of the worker that admitted it; it counts once."""
 
+ENDPOINT_HEADER = "x-gateway-endpoint"
+"""On the guard's answers: the engine that gave them. Envoy keeps it as metadata for its log, no client sees it."""
+
 REMOVE_HEADER = "x-envoy-auth-headers-to-remove"
 """Envoy takes the headers named here off the request before it goes on."""
 PARTIAL_BODY_HEADER = "x-envoy-auth-partial-body"

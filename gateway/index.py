@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from fleet.budget import ModelPrice
 from fleet.snapshot import GatewayArm, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
 
 _HEADER_TEXT = re.compile(r"[!-~]{1,256}")
@@ -24,6 +25,7 @@ class SnapshotIndex:
     addresses: frozenset[str]
     unusable_addresses: tuple[str, ...]
     """Endpoints that are left out because they are not ``ip:port``: Envoy would reject all endpoints with them."""
+    prices: tuple[ModelPrice, ...] = ()
     unusable_arms: tuple[str, ...] = ()
     """Arms that are left out because their identity can't stand in a header, by deployment."""
 
@@ -52,6 +54,7 @@ def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
         models={tenant: tuple(sorted(names)) for tenant, names in models.items()},
         addresses=usable,
         unusable_addresses=tuple(sorted(stated - usable)),
+        prices=snapshot.prices,
         unusable_arms=tuple(arm.deployment for r in snapshot.routes for arm in r.arms if not is_sendable(arm)),
     )
 

@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import random
+import secrets
 import signal
 import socket
 import sys
@@ -17,19 +19,25 @@ import uvloop
 
 from gateway import log_lines
 from gateway.atomic_file import READABLE, write_atomically
+from gateway.charge_metrics import ChargeMetrics
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
+from gateway.engine_connections import EngineConnections
 from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
+from gateway.guard import Guard, GuardSettings
 from gateway.http_protocol import HttpServer
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings, read_settings
 from gateway.store import SnapshotStore
 from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
+from gateway.tickets import Tickets
 
 DRAIN_SECONDS = 2.0
+_TICK_SECONDS = 1.0
+_TICKET_BYTES = 16
 _MAX_TELEMETRY_BODY_BYTES = 1024
 _TELEMETRY_IDLE_SECONDS = 90.0
 """Above the usual pause between two scrapes of one connection."""
@@ -55,12 +63,21 @@ class Gateway:
 
     def __init__(self, settings: GatewaySettings) -> None:
         self._settings = settings
-        self._core = DecisionCore()
         self._telemetry = Telemetry()
+        charges = ChargeMetrics(self._telemetry.registry)
+        self._core = DecisionCore(clock=time.time, chance=random.Random(), on_end=charges.ended)  # noqa: S311
+        self._tickets = Tickets(lambda: secrets.token_urlsafe(_TICKET_BYTES))
         service = DecisionService(
-            self._core, self._telemetry, now_unix_seconds=time.time, now_monotonic_seconds=time.perf_counter
+            self._core,
+            self._telemetry,
+            self._tickets,
+            now_unix_seconds=time.time,
+            now_monotonic_seconds=time.perf_counter,
         )
         self._decisions = service.server()
+        self._engines = EngineConnections()
+        guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds))
+        self._guard = guard.server(service.fail)
         page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
         self._pages = HttpServer(
             page,
@@ -88,30 +105,49 @@ class Gateway:
             await self._serve_until(told_to_stop, sync)
 
     async def _serve_until(self, told_to_stop: asyncio.Event, sync: SnapshotSync) -> None:
-        decisions = await self._listen_for_envoy()
+        decisions = await self._listen_for_envoy(self._settings.socket_path, self._decisions)
+        guard = await self._listen_for_envoy(self._settings.guard_path, self._guard)
         try:
             pages = await self._listen_for_scrapes()
             following = asyncio.create_task(sync.run())
             following.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
+            ticking = asyncio.create_task(self._tick())
             self._announce(pages)
             await told_to_stop.wait()
             _log.info("gateway.stopping")
             following.cancel()
+            ticking.cancel()
             decisions.close()
+            guard.close()
             pages.close()
-            await asyncio.gather(self._decisions.drain(DRAIN_SECONDS), self._pages.drain(DRAIN_SECONDS))
+            await asyncio.gather(
+                self._decisions.drain(DRAIN_SECONDS),
+                self._guard.drain(self._settings.drain_seconds),
+                self._pages.drain(DRAIN_SECONDS),
+            )
             with suppress(asyncio.CancelledError):
                 await following
         finally:
+            self._engines.close()
             self._settings.ready_file.unlink(missing_ok=True)
             self._settings.socket_path.unlink(missing_ok=True)
+            self._settings.guard_path.unlink(missing_ok=True)
 
-    async def _listen_for_envoy(self) -> asyncio.Server:
-        path = self._settings.socket_path
+    async def _tick(self) -> None:
+        """Once a second: give up what never came, and charge what was lost."""
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            now = time.time()
+            self._tickets.expire(now)
+            self._core.tick(now)
+            if self._core.index is not None:
+                self._engines.keep_only(self._core.index.addresses)
+
+    async def _listen_for_envoy(self, path: Path, answering: HttpServer) -> asyncio.Server:
         _remove_dead_socket(path)
         with _named_errors(self._settings):
-            server = await asyncio.get_running_loop().create_unix_server(self._decisions.connection, str(path))
-            path.chmod(0o600)
+            server = await asyncio.get_running_loop().create_unix_server(answering.connection, str(path))
+            _keep_private(path)
         return server
 
     async def _listen_for_scrapes(self) -> asyncio.Server:
@@ -158,6 +194,7 @@ def _places(settings: GatewaySettings) -> EnvoyPlaces:
         listen_port=settings.listen_port,
         admin_port=settings.admin_port,
         socket_path=settings.socket_path,
+        guard_path=settings.guard_path,
         endpoints_path=settings.endpoints_path,
     )
 
@@ -168,6 +205,10 @@ def _prepare_folders(settings: GatewaySettings) -> None:
     settings.socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings.ready_file.parent.mkdir(parents=True, exist_ok=True)
     settings.ready_file.unlink(missing_ok=True)
+
+
+def _keep_private(path: Path) -> None:
+    path.chmod(0o600)
 
 
 def _remove_dead_socket(path: Path) -> None:

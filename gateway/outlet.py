@@ -1,12 +1,13 @@
 """What a client gets of its stream: the engine's bytes, comments while there are none, an error if they break off."""
 
 import json
+from collections.abc import Mapping
 
 from gateway.exchange import Exchange, Headers, HttpResponse
 from gateway.guard_words import KEEP_ALIVE, STREAM_HEADERS, error_event
 from gateway.refusals import Reason, Refused, error_body
 from gateway.stream_usage import StreamUsage
-from gateway.token_usage import TokenUsage
+from gateway.token_usage import TokenUsage, usage_of
 
 _JSON = ("content-type", "application/json")
 
@@ -18,6 +19,7 @@ class Outlet:
         self._exchange = exchange
         self._path = path
         self._stream = StreamUsage(is_injected=is_usage_injected)
+        self._whole_usage: TokenUsage | None = None
 
     @property
     def is_open(self) -> bool:
@@ -31,8 +33,8 @@ class Outlet:
 
     @property
     def usage(self) -> TokenUsage | None:
-        """What the stream said about its tokens so far."""
-        return self._stream.usage
+        """What the answer said about its tokens so far."""
+        return self._whole_usage or self._stream.usage
 
     @property
     def events(self) -> int:
@@ -68,12 +70,15 @@ class Outlet:
         self._say(refused.status, refused.reason.value, refused.message, refused.headers, refused.body)
 
     def answer(self, status: int, headers: Headers, body: bytes) -> None:
-        """The engine's whole answer, which is no stream: an error of its own."""
+        """The engine's whole answer, which is no stream."""
+        document = _document(body)
         if self._exchange.is_begun:
-            self._exchange.write(error_event(self._path, status, "engine_error", _reason_in(body, status)))
+            self._exchange.write(error_event(self._path, status, "engine_error", _reason_in(document, status)))
             self._exchange.end()
-        else:
-            self._exchange.answer(HttpResponse(status, headers, body))
+            return
+        if status < 400:
+            self._whole_usage = usage_of(document.get("usage"))
+        self._exchange.answer(HttpResponse(status, headers, body))
 
     def _say(self, status: int, code: str, message: str, headers: Headers, body: bytes) -> None:
         if not self._exchange.is_begun:
@@ -84,12 +89,17 @@ class Outlet:
         self._exchange.end()
 
 
-def _reason_in(body: bytes, status: int) -> str:
-    """The message of an engine's error, as far as it can be read."""
+def _document(body: bytes) -> Mapping[str, object]:
+    """The object that a body is; an empty one where it is none."""
     try:
         stated = json.loads(body)
     except (ValueError, RecursionError):
-        stated = None
-    error = stated.get("error") if isinstance(stated, dict) else None
+        return {}
+    return stated if isinstance(stated, dict) else {}
+
+
+def _reason_in(document: Mapping[str, object], status: int) -> str:
+    """The message of an engine's error, as far as it can be read."""
+    error = document.get("error")
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) else f"The engine answered {status}."

@@ -41,6 +41,10 @@ class Passage(Protocol):
         """Whether usage was asked for in the client's place, so that it must not see it."""
 
     @property
+    def is_stream(self) -> bool:
+        """Whether the client asked for a stream, in which comments can stand."""
+
+    @property
     def idle_seconds(self) -> float:
         """How long the engine may send nothing once it has begun."""
 
@@ -56,6 +60,9 @@ class Passage(Protocol):
 
     def sent_to(self, address: str) -> None:
         """This engine has it now."""
+
+    def began(self) -> None:
+        """The first byte of its answer came."""
 
     def end(self, ending: Ending) -> None:
         """The request is over; only the first call counts."""

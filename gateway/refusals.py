@@ -21,7 +21,9 @@ class Reason(StrEnum):
     BAD_JSON = "invalid_json"
     MISSING_MODEL = "missing_model"
     MODEL_NOT_FOUND = "model_not_found"
+    BAD_FIELD = "invalid_value"
     TOO_MANY_REQUESTS = "rate_limit_exceeded"
+    QUOTA = "insufficient_quota"
     FILTER_UNAVAILABLE = "output_filter_unavailable"
     NO_ENDPOINT = "no_endpoint"
     NOT_ADMITTED = "not_admitted"
@@ -42,7 +44,9 @@ _STATUS = {
     Reason.BAD_JSON: 400,
     Reason.MISSING_MODEL: 400,
     Reason.MODEL_NOT_FOUND: 404,
+    Reason.BAD_FIELD: 400,
     Reason.TOO_MANY_REQUESTS: 429,
+    Reason.QUOTA: 429,
     Reason.FILTER_UNAVAILABLE: 503,
     Reason.NO_ENDPOINT: 503,
     Reason.NOT_ADMITTED: 403,

@@ -45,7 +45,7 @@ class Relay:
     async def run(self) -> None:
         """From the turn to the last byte; however it ends, the passage is told once."""
         self._task = asyncio.current_task()
-        silence = Silence(self._keep_alive_seconds, self._outlet.keep_alive)
+        silence = Silence(self._keep_alive_seconds, self._keep_alive)
         end = End.CLIENT_LEFT
         try:
             end = await self._pass_on(silence)
@@ -64,6 +64,10 @@ class Relay:
             self._attempt.give_up(End.CLIENT_LEFT)
         if self._task is not None:
             self._task.cancel()
+
+    def _keep_alive(self) -> None:
+        if self._passage.is_stream:
+            self._outlet.keep_alive()
 
     async def _pass_on(self, silence: Silence) -> End:
         turn = await self._passage.turn()
@@ -99,7 +103,10 @@ class Relay:
         except TimeoutError:
             attempt.give_up(End.ENGINE_LATE)
             return attempt
-        return attempt if tried is Tried.BEGUN else None
+        if tried is not Tried.BEGUN:
+            return None
+        self._passage.began()
+        return attempt
 
     async def _follow(self, attempt: Attempt) -> End:
         """To the end of an answer that has begun."""

@@ -6,19 +6,21 @@ from collections.abc import Callable
 
 import structlog
 
-from gateway.decision import Allowed, Answered, Decision, DecisionCore, Request
+from gateway.decision import Answered, Decision, DecisionCore, Request
 from gateway.exchange import HttpResponse
 from gateway.ext_authz import (
     AUTHORIZE_PREFIX,
     MAX_BODY_BYTES,
     PARTIAL_BODY_HEADER,
     REMOVE_HEADER,
+    TICKET_HEADER,
     UNAVAILABLE_ON_THE_WIRE,
 )
 from gateway.http_protocol import HttpRequest, HttpServer
 from gateway.paths import MODELS_PATH
 from gateway.refusals import Reason, Refused, refuse
 from gateway.telemetry import Telemetry
+from gateway.tickets import Tickets
 
 _JSON = ("content-type", "application/json")
 _log = structlog.get_logger("gateway.server")
@@ -31,12 +33,14 @@ class DecisionService:
         self,
         core: DecisionCore,
         telemetry: Telemetry,
+        tickets: Tickets,
         *,
         now_unix_seconds: Callable[[], float],
         now_monotonic_seconds: Callable[[], float],
     ) -> None:
         self._core = core
         self._telemetry = telemetry
+        self._tickets = tickets
         self._now = now_unix_seconds
         self._stopwatch = now_monotonic_seconds
 
@@ -47,7 +51,7 @@ class DecisionService:
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Answer one question of Envoy's."""
         if _is_question(request):
-            return _verdict(self._decide(request, request.target.removeprefix(AUTHORIZE_PREFIX)))
+            return self._verdict(self._decide(request, request.target.removeprefix(AUTHORIZE_PREFIX)))
         if request.target.startswith(MODELS_PATH):
             return _page(self._decide(request, request.target))
         return HttpResponse(404)
@@ -59,7 +63,18 @@ class DecisionService:
         _log.error("decision.failed", error=kind.__name__ if kind else None, where=where)
         refused = refuse(Reason.INTERNAL, "The gateway could not decide about this request; it was not passed on.")
         self._telemetry.count(None, None, refused.reason.value)
-        return _verdict(refused) if _is_question(request) else _page(refused)
+        return _denied(refused) if _is_question(request) else _page(refused)
+
+    def _verdict(self, decision: Decision) -> HttpResponse:
+        """The answer to "may this go on": 200 lets the request through, everything else is passed to the client."""
+        if isinstance(decision, Answered):
+            # Models are asked for at their own route; here 200 would let the request through to an engine.
+            decision = refuse(Reason.UNKNOWN_PATH, "There is nothing at this path.", tenant=decision.tenant)
+        if isinstance(decision, Refused):
+            return _denied(decision)
+        ticket = (TICKET_HEADER, self._tickets.add(decision.admitted, self._now()))
+        removed = (REMOVE_HEADER, ",".join(decision.headers_to_remove))
+        return HttpResponse(200, (*decision.headers_to_set, ticket, *decision.client_headers, removed))
 
     def _decide(self, request: HttpRequest, target: str) -> Decision:
         started = self._stopwatch()
@@ -76,16 +91,10 @@ def _is_question(request: HttpRequest) -> bool:
     return request.target.startswith(f"{AUTHORIZE_PREFIX}/")
 
 
-def _verdict(decision: Decision) -> HttpResponse:
-    """The answer to "may this go on": 200 lets the request through, everything else is passed to the client."""
-    if isinstance(decision, Allowed):
-        headers = (*decision.headers_to_set, (REMOVE_HEADER, ",".join(decision.headers_to_remove)))
-        return HttpResponse(200, headers)
-    if isinstance(decision, Answered):
-        # Models are asked for at their own route; here 200 would let the request through to an engine.
-        return _verdict(refuse(Reason.UNKNOWN_PATH, "There is nothing at this path.", tenant=decision.tenant))
-    status = UNAVAILABLE_ON_THE_WIRE if decision.status == 503 else decision.status
-    return HttpResponse(status, (_JSON, *decision.headers), decision.body)
+def _denied(refused: Refused) -> HttpResponse:
+    """A "no", which Envoy passes to the client."""
+    status = UNAVAILABLE_ON_THE_WIRE if refused.status == 503 else refused.status
+    return HttpResponse(status, (_JSON, *refused.headers), refused.body)
 
 
 def _page(decision: Decision) -> HttpResponse:

@@ -10,8 +10,9 @@ from pydantic_core import ErrorDetails
 from fleet.nearest import did_you_mean
 from gateway.errors import GatewayError
 
-MAX_SOCKET_PATH_BYTES = 107
-"""The kernel's limit for the path of a Unix socket."""
+_GUARD_SUFFIX = "-guard"
+MAX_SOCKET_PATH_BYTES = 107 - len(_GUARD_SUFFIX)
+"""The kernel's limit for the path of a Unix socket is 107; the guard's is named after this one."""
 
 
 def _ip_address(host: str) -> str:
@@ -31,7 +32,7 @@ def _http_url(url: str) -> str:
 def _socket_path(path: Path) -> Path:
     absolute = path.absolute()
     if (size := len(str(absolute).encode())) > MAX_SOCKET_PATH_BYTES:
-        raise ValueError(f"'{absolute}' has {size} bytes; a Unix socket's path has at most {MAX_SOCKET_PATH_BYTES}")
+        raise ValueError(f"'{absolute}' has {size} bytes; this path may have {MAX_SOCKET_PATH_BYTES}")
     return absolute
 
 
@@ -60,6 +61,15 @@ class GatewaySettings(BaseModel):
     metrics_port: PortOrAny = 0
     """0 = any free port; the ready file names it."""
     ready_file: FilePath
+    keep_alive_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 15.0
+    """Silence on a stream after which its client is sent a comment; idle limits on the way are often 60 s."""
+    drain_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 2.0
+    """How long streams may go on once the gateway is told to stop."""
+
+    @property
+    def guard_path(self) -> Path:
+        """The guard's Unix socket."""
+        return self.socket_path.with_name(f"{self.socket_path.name}{_GUARD_SUFFIX}")
 
     @property
     def envoy_path(self) -> Path:

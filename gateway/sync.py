@@ -67,7 +67,7 @@ class SnapshotSwitch:
         self.show_endpoints(index)
         if new and not await self._envoy.wait_until_known(new, ENVOY_SECONDS):
             _log.warning("snapshot.envoy_is_late", addresses=sorted(new), waited_seconds=ENVOY_SECONDS)
-        self._core.replace(index)
+        self._core.replace(index, time.time())
         self._telemetry.show_models(index)
 
     def show_endpoints(self, index: SnapshotIndex | None = None) -> None:

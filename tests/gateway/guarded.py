@@ -33,6 +33,7 @@ class FakePassage:
 
     engines: tuple[str, ...]
     is_usage_injected: bool = False
+    is_stream: bool = True
     idle_seconds: float = 5.0
     first_byte_seconds: float = 5.0
     refused: object = None
@@ -50,6 +51,9 @@ class FakePassage:
 
     def sent_to(self, address: str) -> None:
         self.sent.append(address)
+
+    def began(self) -> None:
+        self.sent.append("began")
 
     def end(self, ending: Ending) -> None:
         self.endings.append(ending)

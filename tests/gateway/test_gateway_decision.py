@@ -25,7 +25,7 @@ def core(world):
 
 def core_with(snapshot):
     core = DecisionCore()
-    core.replace(index_of(snapshot))
+    core.replace(index_of(snapshot), 0.0)
     return core
 
 
@@ -193,7 +193,7 @@ def test_a_limit_counts_allowed_requests_and_survives_a_new_snapshot(world):
     core = core_with(world.snapshot(requests_per_minute=2))
     assert core.decide(post(world.acme_key, chat("nobody-chat")), world.now).reason is Reason.MODEL_NOT_FOUND
     assert isinstance(core.decide(post(world.acme_key, chat("acme-chat")), world.now), Allowed)
-    core.replace(index_of(world.snapshot(requests_per_minute=2)))
+    core.replace(index_of(world.snapshot(requests_per_minute=2)), world.now)
     assert isinstance(core.decide(post(world.acme_key, chat("acme-chat")), world.now), Allowed)
     refused = core.decide(post(world.acme_key, chat("acme-chat")), world.now)
     assert (refused.status, dict(refused.headers)["retry-after"]) == (429, "30")

@@ -21,7 +21,9 @@ ENVOY = Path(sys.executable).with_name("envoy")
 
 
 def places(folder, host="127.0.0.1"):
-    return EnvoyPlaces(host, 10000, 10001, folder / "d.sock", folder / "endpoints" / "endpoints.json")
+    return EnvoyPlaces(
+        host, 10000, 10001, folder / "d.sock", folder / "g.sock", folder / "endpoints" / "endpoints.json"
+    )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1"])  # noqa: S104
@@ -49,7 +51,8 @@ def impatient_envoy(tmp_path, monkeypatch):
         one.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
         public, admin = one.getsockname()[1], other.getsockname()[1]
-    chosen = EnvoyPlaces("127.0.0.1", public, admin, tmp_path / "d.sock", tmp_path / "endpoints" / "endpoints.json")
+    endpoints = tmp_path / "endpoints" / "endpoints.json"
+    chosen = EnvoyPlaces("127.0.0.1", public, admin, tmp_path / "d.sock", tmp_path / "g.sock", endpoints)
     chosen.endpoints_path.parent.mkdir()
     chosen.endpoints_path.write_bytes(endpoints_json(()))
     (tmp_path / "envoy.json").write_bytes(bootstrap_json(chosen))

@@ -68,7 +68,7 @@ async def test_the_bytes_of_a_stream_pass_as_they_are_and_its_usage_is_read(size
             assert await whole_answer(reader) == (200, stream, True)
     (ending,) = passage.endings
     assert (ending.end, ending.usage, ending.status) == (End.WHOLE, TokenUsage(9, 8, 4), 200)
-    assert passage.sent == [engine.address]
+    assert passage.sent == [engine.address, "began"]
     assert engine.requests[0].endswith(b'\r\n\r\n{"x": 1}')
     assert b"x-request-id: r" in engine.requests[0]
     assert b"x-gateway" not in engine.requests[0]
@@ -109,7 +109,7 @@ async def test_an_engine_that_is_away_busy_or_breaks_off_before_its_first_byte_l
         async with guarding(passage) as (_, reader, writer):
             ask(writer)
             assert await whole_answer(reader) == (200, DONE, True)
-    assert passage.sent == [first.address, second.address, third.address]
+    assert passage.sent == [first.address, second.address, third.address, "began"]
     assert [ending.end for ending in passage.endings] == [End.WHOLE]
 
 

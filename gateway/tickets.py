@@ -1,0 +1,39 @@
+"""Requests that were admitted and are on their way from Envoy to the guard."""
+
+from collections.abc import Callable
+
+from gateway.admitted import Admitted
+from gateway.passage import End, Ending
+
+LIFETIME_SECONDS = 90.0
+"""Longer than Envoy takes to receive a body and to pass it on."""
+_NEVER_CAME = Ending(End.CLIENT_LEFT, 0, None)
+
+
+class Tickets:
+    """Each admitted request once, by a number that nobody can guess."""
+
+    def __init__(self, new_ticket: Callable[[], str]) -> None:
+        self._new_ticket = new_ticket
+        self._waiting: dict[str, tuple[float, Admitted]] = {}
+
+    def __len__(self) -> int:
+        """Requests that did not arrive yet."""
+        return len(self._waiting)
+
+    def add(self, admitted: Admitted, now: float) -> str:
+        """The ticket of a request."""
+        ticket = self._new_ticket()
+        self._waiting[ticket] = (now + LIFETIME_SECONDS, admitted)
+        return ticket
+
+    def take(self, ticket: str) -> Admitted | None:
+        """The request of a ticket; ``None`` = there is none, or it came before."""
+        found = self._waiting.pop(ticket, None)
+        return None if found is None else found[1]
+
+    def expire(self, now: float) -> None:
+        """Give up those that never came: their clients left before Envoy passed them on."""
+        late = [ticket for ticket, (end, _) in self._waiting.items() if end <= now]
+        for ticket in late:
+            self._waiting.pop(ticket)[1].end(_NEVER_CAME)
