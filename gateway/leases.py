@@ -15,8 +15,8 @@ from weakref import WeakValueDictionary
 
 from gateway.accounts import Account
 from gateway.budget_lines import Key, Unit
+from gateway.budget_store import Wish
 from gateway.calendar_account import Period
-from gateway.shared_budgets import Wish
 from gateway.slot_lease import SlotLease
 from gateway.token_lease import Share, TokenLease
 

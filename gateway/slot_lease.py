@@ -3,7 +3,7 @@
 import math
 
 from gateway.accounts import Standing
-from gateway.shared_budgets import SLOT_SECONDS, Kind, Wish
+from gateway.budget_store import SLOT_SECONDS, Kind, Wish
 from gateway.token_lease import IDLE_SECONDS, Share
 
 _TRY_AGAIN_SECONDS = 1.0

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from gateway.accounts import Standing
+from gateway.budget_store import Kind, Wish
 from gateway.calendar_account import CalendarAccount, Period, window_of
-from gateway.shared_budgets import Kind, Wish
 from gateway.token_bucket import TokenBucket
 
 IDLE_SECONDS = 5.0

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.snapshot import GatewayTenant
+from gateway.budget_store import SLOT_SECONDS, Kind, MemoryBudgets, Wish
 from gateway.budgets import Budgets
 from gateway.calendar_account import Period
 from gateway.exhausted import Exhausted
 from gateway.leases import Leases
 from gateway.reservations import Demand, Reservation
-from gateway.shared_budgets import SLOT_SECONDS, Kind, MemoryBudgets, Wish
 from gateway.slot_lease import SlotLease
 from gateway.token_lease import Share, TokenLease
 from gateway.token_usage import TokenUsage
