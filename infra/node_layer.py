@@ -10,7 +10,7 @@ from infra.autoscaler import ScaledGroup
 from infra.autoscaling import is_scaled, is_system_scaled
 from infra.gpu_pool import GpuPool, GpuPoolArgs
 from infra.ground_layer import GroundLayer
-from infra.node_role import NodeRole
+from infra.node_role import NodeRole, NodeRoleArgs
 from infra.providers import tags_of
 from infra.stack_config import StackConfig
 from infra.system_nodes import SystemNodes, SystemNodesArgs
@@ -41,7 +41,7 @@ class NodeLayer:
 def node_layer(base: str, config: StackConfig, ground: GroundLayer, opts: pulumi.ResourceOptions) -> NodeLayer:
     """Registers the role, the add-ons that nodes wait for, the nodes, and the add-ons that wait for nodes."""
     versions = {name: add_on_version(name, config.versions) or "" for name in add_ons_of(config)}
-    role = NodeRole(f"{base}-node", opts)
+    role = NodeRole(f"{base}-node", NodeRoleArgs(), opts)
     early = {name: version for name, version in versions.items() if name in BEFORE_NODES}
     first = AddOns(f"{base}-node-add-ons", AddOnsArgs(ground.cluster.name, early), opts)
     ready = [*role.attachments, *first.add_ons]

@@ -12,7 +12,7 @@ from fleet.cloud.node_groups import Scaling, Taint
 from fleet.sharing import ways_of
 from infra.gpu_pool import AMI_TYPES, GpuPool, GpuPoolArgs
 from infra.gpu_sharing import Announcer, announcer, node_labels, plugin_configs
-from infra.node_role import POLICIES, NodeRole
+from infra.node_role import POLICIES, NodeRole, NodeRoleArgs
 from infra.stack_config import NodeImage
 from infra.zone_groups import zone_groups
 from tests.infra.recording import ProgramFault, record
@@ -37,7 +37,7 @@ def recorded(found, *, has_lustre=False, preview=False, zones=ZONES):
 
 def newly_recorded(found, has_lustre, preview, zones):
     def program():
-        role = NodeRole("prod-nodes")
+        role = NodeRole("prod-nodes", NodeRoleArgs())
         args = GpuPoolArgs(
             pool=found,
             cluster_name="prod",
@@ -232,7 +232,7 @@ def test_a_pool_that_can_not_be_built_says_why(found, message):
 
 
 def test_the_role_has_two_policies_and_is_for_instances():
-    recording = record(lambda: NodeRole("prod-nodes"))
+    recording = record(lambda: NodeRole("prod-nodes", NodeRoleArgs()))
     assert "ec2.amazonaws.com" in recording.one("Role").inputs["assumeRolePolicy"]
     arns = {item.inputs["policyArn"] for item in recording.of("RolePolicyAttachment")}
     assert arns == {f"arn:aws:iam::aws:policy/{name}" for name in POLICIES}
@@ -241,7 +241,7 @@ def test_the_role_has_two_policies_and_is_for_instances():
 def test_two_pools_of_one_name_are_a_fault():
     def twice():
         for _ in range(2):
-            NodeRole("same", pulumi.ResourceOptions())
+            NodeRole("same", NodeRoleArgs(), pulumi.ResourceOptions())
 
     with pytest.raises(ProgramFault, match="registered twice"):
         record(twice)
