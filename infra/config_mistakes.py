@@ -10,11 +10,11 @@ from pydantic_core import ErrorDetails
 from fleet.hardware import instance_types
 from fleet.nearest import nearest
 from fleet.value import Value
-from infra.config_places import KEY, NOTHING, Place, model_at, place_of, shown
+from infra.config_places import NOTHING, Place, model_at, place_of, shown
 from infra.config_words import flow, words_of
 from infra.finding_words import REMEDIES
 from infra.problem import Problem
-from infra.stack_config import PoolConfig, StackConfig, Weights
+from infra.stack_config import PoolConfig, Weights
 from infra.stack_examples import STACK
 
 KINDS: Mapping[str, type[Value]] = {
@@ -134,14 +134,14 @@ def _other_kind(details: Sequence[ErrorDetails], content: object) -> Iterator[Pr
 def _by_sentence(detail: ErrorDetails, place: Place) -> Problem:
     """The sentence of a whole section names the key that is wrong before all others."""
     message, remedy = words_of(detail, place)
-    model = {KEY: StackConfig}.get(place.key) or (PoolConfig if isinstance(place.value, Mapping) else None)
-    name = next((word for word in re.findall(r"\w+", message) if model and word in model.model_fields), None)
-    if name is None or not isinstance(place.value, Mapping):
+    if not isinstance(place.value, Mapping):
         return Problem(place.key, place.shown, message, remedy)
-    key = name if place.key == KEY else f"{place.key}.{name}"
+    name = next((word for word in re.findall(r"\w+", message) if word in PoolConfig.model_fields), None)
+    if name is None:
+        return Problem(place.key, place.shown, message, remedy)
     value = place.value.get(name, NOTHING)
     found = "" if isinstance(value, list | Mapping) else shown(value)
-    return Problem(key, found, message.removeprefix(f"{name}: "), remedy)
+    return Problem(f"{place.key}.{name}", found, message.removeprefix(f"{name}: "), remedy)
 
 
 def _blocks(content: Mapping[str, Any]) -> Iterator[Problem]:

@@ -30,8 +30,9 @@ def manifest_layer(
     for warning in found.warnings:
         pulumi.log.warn(warning)
     unrendered = dict(_unrendered(found, catalogue, ground))
-    for message in unrendered.values():
-        pulumi.log.warn(f"no pods yet: {message}")
+    for name, message in unrendered.items():
+        state = "it is adopted, and no pods can be made of it any more" if name in found.adopted else "no pods yet"
+        pulumi.log.warn(f"{state}: {message}")
     manifests = Manifests(f"{base}-manifests", ManifestsArgs(found.manifests, ground.namespace), opts)
     scalers = tuple(
         KedaScaler(f"{base}-{item.name}-scaler", KedaScalerArgs(item, catalogue, ground), opts)

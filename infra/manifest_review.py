@@ -34,6 +34,8 @@ class Judged:
     """Any of them stops the program."""
     warnings: tuple[str, ...]
     """What a newer advisory says about identities that already run here."""
+    adopted: frozenset[str] = frozenset()
+    """Names of those that run here, whatever their identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def judged(folder: Path, facts: Facts, catalogue: EngineCatalogue, adopted: Iter
             elif item.severity is Enforcement.MANDATORY:
                 problems.append(_refused(path, manifest, item))
     ordered = sorted(pinned.values(), key=lambda item: item.name)
-    return Judged(tuple(ordered), tuple(problems), tuple(warnings))
+    return Judged(tuple(ordered), tuple(problems), tuple(warnings), frozenset(name for name, _ in running))
 
 
 def _read(folder: Path) -> tuple[list[_File], list[Problem]]:

@@ -1,7 +1,7 @@
 """Names and tags that a stack gives: free, different from each other, and of a form that the cloud takes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from botocore.loaders import create_loader  # type: ignore[import-untyped]
@@ -21,16 +21,18 @@ SYSTEM = "system"
 """What the program calls its own node group."""
 
 
-def stack_name_problems(config: StackConfig) -> Iterator[Problem]:
-    """What is wrong with the names of a stack."""
+def stack_name_problems(config: StackConfig, others: Collection[str]) -> Iterator[Problem]:
+    """What is wrong with the names of a stack; ``others`` = the project's other environments."""
     yield from _owner(config)
     if len(config.environment) > LONGEST_ENVIRONMENT:
         message = f"{len(config.environment)} characters are too long for the names of roles"
         yield Problem("environment", config.environment, message, f"take {LONGEST_ENVIRONMENT} at most")
     yield from _region(config.region)
     yield from of_repeated("repositories", config.repositories, "name each repository once")
+    yield from _foreign_repositories(config, others)
     for key, value in config.tags.items():
         yield from _tag(key, value, config)
+    yield from repeated_pools(config)
     yield from _pools(config)
     yield from _admins(config)
 
@@ -76,10 +78,27 @@ def _region(region: str) -> Iterator[Problem]:
         yield Problem("region", region, message, f"{hint}; for a newer region install a newer botocore")
 
 
+def _foreign_repositories(config: StackConfig, others: Collection[str]) -> Iterator[Problem]:
+    """A name belongs to one stack of an account; whoever copies another's file keeps its names."""
+    own = config.environment
+    for name in dict.fromkeys(config.repositories):
+        parts = name.split("/")
+        foreign = next((part for part in parts if part in others), None)
+        if foreign is not None and own not in parts:
+            right = "/".join(own if part == foreign else part for part in parts)
+            message = f"{name} carries the name of the environment {foreign}, and an account has each name once"
+            yield Problem("repositories", name, message, f"take {right}")
+
+
+def repeated_pools(config: StackConfig) -> Iterator[Problem]:
+    """A pool's name is its id."""
+    yield from of_repeated("pools", (pool.name for pool in config.pools), "give each pool its own name")
+
+
 def _pools(config: StackConfig) -> Iterator[Problem]:
     """Two pools whose node groups would be registered under one name, or one that is called as our own is."""
     taken = {SYSTEM: "the program's own nodes"}
-    for pool in config.pools:
+    for pool in {pool.name: pool for pool in config.pools}.values():
         names = registered_names(pool, config.network.zones)
         for name in names:
             if name in taken:
@@ -97,3 +116,16 @@ def _admins(config: StackConfig) -> Iterator[Problem]:
         if taken.setdefault(word, admin) != admin:
             message = f"it would be registered under one name with {taken[word]}"
             yield Problem(f"cluster.admins[{index}]", admin, message, "give one of the roles another name or path")
+
+
+def foreign_admins(config: StackConfig) -> Iterator[str]:
+    """Roles of other accounts may be meant; a slip of a digit looks the same."""
+    accounts = {admin: admin.split(":")[4] for admin in config.cluster.admins}
+    for index, (admin, account) in enumerate(accounts.items()):
+        if account != config.account:
+            yield f"cluster.admins[{index}]: {admin} is of the account {account}, and the stack's is {config.account}"
+    if config.account not in accounts.values():
+        yield (
+            f"cluster.admins: none is of the account {config.account}, with whose credentials the program works; "
+            "a role that the cluster does not let in can't make its objects"
+        )

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import partial
 
+from fleet.cloud.node_types import is_arm
 from infra.cloud_client import CloudClosed, CloudUnanswered, Ec2, Eks, Ssm
 from infra.cloud_lookups import add_on, image_release, offered_zones, reservation
+from infra.name_checks import repeated_pools
 from infra.pool_checks import UNFILLED_DAY, places
 from infra.problem import Problem
 from infra.stack_config import PoolConfig, StackConfig
-from infra.system_nodes import is_arm
 from infra.versions import add_on_version, add_ons_of
 
 
@@ -58,6 +59,7 @@ def fills(config: StackConfig, clients: Clients) -> Iterator[Fill]:
 
 def contradictions(config: StackConfig, ec2: Ec2) -> Iterator[Problem]:
     """What the configuration says of zones and reservations and AWS denies; raises `CloudUnanswered`."""
+    yield from repeated_pools(config)
     for pool in config.pools:
         offered = offered_zones(ec2, pool.instance_type)
         missing = [zone for zone in places(pool, config) if zone not in offered]

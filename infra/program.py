@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
 import pulumi
@@ -13,11 +14,12 @@ from infra import config_reading
 from infra.autoscaling import stays_empty
 from infra.credentials import credential_problems
 from infra.ground_layer import GroundLayer, ground_layer
+from infra.name_checks import foreign_admins
 from infra.node_layer import NodeLayer, node_layer
 from infra.object_layer import ObjectLayer, object_layer
 from infra.outputs import outputs_of
 from infra.problem import Problem, StackRefused
-from infra.program_inputs import Inputs, read_inputs
+from infra.program_inputs import Inputs, other_environments, read_inputs
 from infra.providers import aws_provider, kubeconfig_text, kubernetes_provider
 from infra.stack_checks import problems
 from infra.stack_config import StackConfig
@@ -45,9 +47,7 @@ def run() -> None:
     try:
         config = read_config()
         today = datetime.now(UTC).date()
-        inputs = read_inputs(config, environments=ROOT / "environments", data_dirs=_data_dirs(), today=today)
-        wrong = problems(config, today=today, pools=inputs.environment.pools)
-        _refuse([*credential_problems(_environ(), home=Path.home()), *wrong, *inputs.judged.problems])
+        inputs = _checked(config, today)
     except StackRefused as refused:
         for problem in refused.problems:
             pulumi.log.error(problem.sentence)
@@ -59,10 +59,25 @@ def run() -> None:
         pulumi.export(name, value)
 
 
+def _checked(config: StackConfig, today: date) -> Inputs:
+    """What stands beside the configuration; raises `StackRefused` with everything that is wrong with both."""
+    known = partial(problems, config, today=today, others=other_environments(ROOT, config.environment))
+    found = credential_problems(_environ(), home=Path.home())
+    try:
+        inputs = read_inputs(config, environments=ROOT / "environments", data_dirs=_data_dirs(), today=today)
+    except StackRefused as refused:
+        raise StackRefused([*found, *known(), *refused.problems]) from None
+    wrong = [*found, *known(pools=inputs.environment.pools), *inputs.judged.problems]
+    if wrong:
+        raise StackRefused(wrong)
+    return inputs
+
+
 def warnings_of(config: StackConfig, today: date) -> Iterator[str]:
     """What is no reason to stop, and has to be known."""
     for pool in stays_empty(config):
         yield f"the pool {pool} stays empty: {NOBODY_ADDS}"
+    yield from foreign_admins(config)
     support = support_warning(config.cluster.kubernetes, today)
     if support is not None:
         yield f"cluster.kubernetes: {support}"
@@ -111,8 +126,3 @@ def _data_dirs() -> list[Path]:
         shown = (stated or "")[:60]
         raise StackRefused([Problem("enginehouse:data", shown, "folders of advisories are a list of texts", remedy)])
     return [ROOT / folder for folder in found]
-
-
-def _refuse(found: list[Problem]) -> None:
-    if found:
-        raise StackRefused(found)

@@ -58,6 +58,13 @@ def read_inputs(config: StackConfig, *, environments: Path, data_dirs: Sequence[
         raise StackRefused([Problem("environment", config.environment, str(error), remedy)]) from None
 
 
+def other_environments(checkout: Path, own: str) -> frozenset[str]:
+    """Every other environment that has a stack's file or a folder."""
+    files = (path.name.removeprefix("Pulumi.").removesuffix(".yaml") for path in checkout.glob("Pulumi.?*.yaml"))
+    folders = (path.name for path in (checkout / "environments").glob("*/"))
+    return frozenset({*files, *folders} - {own})
+
+
 def _check_environment(name: str, checkout: Path) -> None:
     """The policy pack asks the same, and would end the preview without the other messages."""
     try:

@@ -5,8 +5,9 @@ folder. Rules about the cloud are `fleet.cloud`'s and are asked there.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
+from ipaddress import IPv4Network
 
 from fleet.cloud.interfaces import efa_layout
 from fleet.cloud.network import (
@@ -19,6 +20,7 @@ from fleet.cloud.network import (
     subnet_findings,
     subnet_plan,
 )
+from fleet.cloud.node_types import is_arm
 from fleet.hardware import instance_types
 from fleet.nearest import did_you_mean
 from fleet.node_pools import NodePool
@@ -30,20 +32,27 @@ from infra.pool_checks import places, pool_problems
 from infra.problem import Problem, of_findings, of_repeated
 from infra.pull_through import SECRET_PREFIX
 from infra.stack_config import LustreWeights, PoolConfig, StackConfig
-from infra.system_nodes import is_arm
 from infra.unfilled import unfilled_problems
 from infra.version_checks import release_problems, version_problems
 
 INSTANCE_FORM = re.compile(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.(nano|micro|small|medium|\d*x?large|metal(-\d+xl)?)")
+LARGEST_VPC = 16
+"""Its length as a prefix (VPC user guide, VPC sizing)."""
 LOG_DAYS = (1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731, 1096, 1827, 2192, 2557, 2922, 3288, 3653)
 """For how long CloudWatch can keep logs (API, PutRetentionPolicy); 0 = for ever."""
 
 
-def problems(config: StackConfig, *, today: date, pools: Sequence[NodePool] = ()) -> list[Problem]:
-    """What is wrong with a stack; ``pools`` = those of the environment's ``pools.yaml``, empty where it has none."""
+def problems(
+    config: StackConfig, *, today: date, pools: Sequence[NodePool] = (), others: Collection[str] = ()
+) -> list[Problem]:
+    """What is wrong with a stack.
+
+    ``pools`` = those of the environment's ``pools.yaml``, empty where it has none; ``others`` = the project's other
+    environments.
+    """
     found = [
         *unfilled_problems(config),
-        *stack_name_problems(config),
+        *stack_name_problems(config, others),
         *_zones(config),
         *_network(config),
         *_cluster(config),
@@ -77,26 +86,40 @@ def _zones(config: StackConfig) -> Iterator[Problem]:
 
 def _network(config: StackConfig) -> Iterator[Problem]:
     cidr = config.network.cidr
-    if cidr.prefixlen < 16:
-        yield Problem("network.cidr", str(cidr), f"{cidr} is larger than a VPC can be", "take /16 or smaller")
+    if cidr.prefixlen < LARGEST_VPC:
+        remedy = f"take /{LARGEST_VPC} or smaller"
+        yield Problem("network.cidr", str(cidr), f"{cidr} is larger than a VPC can be", remedy)
         return
     if cidr.is_loopback or cidr.is_link_local or cidr.is_multicast or cidr.is_reserved or cidr.is_unspecified:
         message = f"{cidr} are addresses of no network"
         yield Problem("network.cidr", str(cidr), message, "take private ones, such as 10.40.0.0/16")
         return
+    crowded = _crowded(config, cidr)
+    if crowded:
+        yield Problem("network.cidr", str(cidr), crowded, _size_that_fits(config, cidr))
+    yield from _log_days("network.flow_log_days", config.network.flow_log_days)
+
+
+def _crowded(config: StackConfig, cidr: IPv4Network) -> str:
+    """What finds no place in a network; empty = everything does."""
     try:
         plans = subnet_plan(cidr, [zone for zone in config.network.zones if zone[-1] in ZONE_LETTERS])
     except ValueError as error:
-        message, _, remedy = str(error).partition("; ")
-        yield Problem("network.cidr", str(cidr), message, remedy)
-        return
-    for plan in plans:
-        demands = list(_demands(config, plan.zone))
-        found = list(subnet_findings(plan.private, demands, prefix_delegation=True))
-        if found:  # the others are as small; one message is enough
-            yield from of_findings("network.cidr", cidr, found)
-            break
-    yield from _log_days("network.flow_log_days", config.network.flow_log_days)
+        return str(error).partition("; ")[0]
+    found = (
+        finding.message
+        for plan in plans
+        for finding in subnet_findings(plan.private, list(_demands(config, plan.zone)), prefix_delegation=True)
+    )
+    return next(found, "")  # the other subnets are as small; one message is enough
+
+
+def _size_that_fits(config: StackConfig, cidr: IPv4Network) -> str:
+    """What to write: the smallest network around this one in which everything finds its place."""
+    for length in range(cidr.prefixlen - 1, LARGEST_VPC - 1, -1):
+        if not _crowded(config, cidr.supernet(new_prefix=length)):
+            return f"take /{length} or larger" if length > LARGEST_VPC else f"take /{length}"
+    return f"no network is large enough: take /{LARGEST_VPC}, and a smaller max_nodes"
 
 
 def _demands(config: StackConfig, zone: str) -> Iterator[NodeDemand]:

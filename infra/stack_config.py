@@ -2,9 +2,9 @@
 
 import re
 from ipaddress import IPv4Network
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 from fleet.node_pools import NodePool
 from fleet.spec import ImageDigest, Line, Name
@@ -218,11 +218,3 @@ class StackConfig(Value):
     budget: BudgetConfig
     versions: Versions = Versions()
     tags: dict[Line, Line] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _names_once(self) -> Self:
-        names = [pool.name for pool in self.pools]
-        twice = sorted({name for name in names if names.count(name) > 1})
-        if twice:
-            raise ValueError(f"pools: {', '.join(twice)} stand there more than once; give each pool its own name")
-        return self

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from infra.problem import StackRefused
-from infra.program_inputs import read_inputs
+from infra.program_inputs import other_environments, read_inputs
 from tests.infra.stacks import stack
 
 POLICY = "default: {}\nenvironments: {prod: {}}\n"
@@ -46,3 +46,12 @@ def test_a_policy_that_can_not_be_read_is_one_message(checkout_of_ones_own):
     (problem,) = refused.value.problems
     assert "policy.yaml" in problem.message
     assert problem.remedy == "correct the policy"
+
+
+def test_the_other_environments_are_those_with_a_file_or_a_folder(tmp_path):
+    for name in ("dev", "mine"):
+        (tmp_path / f"Pulumi.{name}.yaml").touch()
+    (tmp_path / "Pulumi.yaml").touch()
+    (tmp_path / "environments" / "prod").mkdir(parents=True)
+    (tmp_path / "environments" / "README.md").touch()
+    assert other_environments(tmp_path, "mine") == {"dev", "prod"}

@@ -218,15 +218,25 @@ def test_warnings_are_said_aloud():
     assert ("warning", "chat runs on") in recording.messages
 
 
+def several_nodes() -> PinnedManifest:
+    """What nothing turns into pods."""
+    hardware = {"instance_type": "p5.48xlarge", "gpus": 16}
+    return pin_of(written(hardware=hardware, parallelism={"tensor": 8, "pipeline": 2}))
+
+
 def test_what_has_no_pods_yet_is_carried_and_said():
-    several = pin_of(
-        written(hardware={"instance_type": "p5.48xlarge", "gpus": 16}, parallelism={"tensor": 8, "pipeline": 2})
-    )
-    recording = layer(Judged((several,), (), ()), RenderGround())
+    recording = layer(Judged((several_nodes(),), (), ()), RenderGround())
     assert len(recording.of("ConfigMap")) == 1
     ((severity, text),) = recording.messages
     assert severity == "warning"
+    assert text.startswith("no pods yet: chat: ")
     assert "spans 2 p5.48xlarge" in text
+
+
+def test_what_is_adopted_is_not_said_to_wait_for_its_first_pods():
+    recording = layer(Judged((several_nodes(),), (), (), frozenset({"chat"})), RenderGround())
+    ((_, text),) = recording.messages
+    assert text.startswith("it is adopted, and no pods can be made of it any more: chat: ")
 
 
 def test_a_hosted_engine_is_carried_without_a_word():

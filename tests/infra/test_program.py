@@ -270,3 +270,30 @@ def test_no_component_writes_a_dict_where_the_sdk_has_a_class(checkout):
 def test_a_planted_dict_is_found(call):
     assert len(list(dict_inputs(f"from pulumi_aws import ec2, eks\n{call}\n"))) == 1
     assert not list(dict_inputs("from pulumi_aws import ec2\nec2.Vpc('v', tags={'a': 'b'})\n"))
+
+
+def test_an_admin_of_another_account_is_a_warning_and_more_so_where_there_is_no_other():
+    own, foreign = DEV.cluster.admins[0], "arn:aws:iam::444455556666:role/platform"
+
+    def told(*admins: str) -> list[str]:
+        config = DEV.model_copy(update={"cluster": DEV.cluster.model_copy(update={"admins": admins})})
+        return [text for text in program.warnings_of(config, date(2026, 11, 30)) if text.startswith("cluster.admins")]
+
+    assert told(own) == []
+    assert told(own, foreign) == [
+        f"cluster.admins[1]: {foreign} is of the account 444455556666, and the stack's is 111122223333"
+    ]
+    assert [text.partition(": ")[0] for text in told(foreign)] == ["cluster.admins[0]", "cluster.admins"]
+
+
+def test_mistakes_of_the_configuration_and_of_the_folder_are_told_together(monkeypatch, tmp_path):
+    (tmp_path / "policies").mkdir()
+    (tmp_path / "policies" / "policy.yaml").write_text("default: {}\nenvironments: {prod: {}}\n", encoding="utf-8")
+    (tmp_path / "Pulumi.prod.yaml").touch()
+    monkeypatch.setenv("AWS_PROFILE", "nobody")
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    errors: list[str] = []
+    monkeypatch.setattr(program.pulumi.log, "error", errors.append)
+    with pytest.raises(pulumi.RunError, match="3 mistakes"):
+        record(program.run, config=config_of(stack("mine", repositories=["prod/x"], owner=" ")))
+    assert [text.partition(":")[0] for text in errors] == ["owner", "repositories", "environment"]

@@ -72,7 +72,7 @@ MISTAKES = {
         "say different things",
     ),
     "letter of a zone": (DEV, {"network__zones": [ZONES[0], "eu-central-1h"]}, "network.zones", "has no place"),
-    "tiny network": (DEV, {"network__cidr": "10.0.0.0/24"}, "network.cidr", "take /22 or larger"),
+    "tiny network": (DEV, {"network__cidr": "10.0.0.0/24"}, "network.cidr", "take /19 or larger"),
     "huge network": (DEV, {"network__cidr": "10.0.0.0/8"}, "network.cidr", "take /16 or smaller"),
     "small network": (DEV, {"network__cidr": "10.0.0.0/22"}, "network.cidr", "addresses"),
     "days of flow logs": (DEV, {"network__flow_log_days": 45}, "network.flow_log_days", "take 60"),
@@ -264,9 +264,19 @@ def test_a_pool_without_problems_becomes_node_groups(name, purchase, zones, numb
         assert all(0 <= group.scaling.min <= group.scaling.desired <= group.scaling.max for group in groups)
 
 
-def test_two_pools_of_one_name_are_refused_with_the_name():
-    with pytest.raises(StackRefused, match="l4 stand there more than once; give each pool its own name"):
-        parse(changed(DEV, pools__1__name="l4"))
+def test_two_pools_of_one_name_are_told_beside_the_other_mistakes():
+    config = parse(changed(DEV, pools__1__name="l4", cluster__admins=[DEV.cluster.admins[0]] * 2))
+    assert [item.key for item in problems(config, today=TODAY)] == ["pools", "cluster.admins"]
+    assert "pools: l4 stands there more than once; give each pool its own name" in sentences(config)
+
+
+def test_a_repository_that_is_named_after_another_environment_is_refused_with_the_name_that_would_be_right():
+    names = ["enginehouse/dev/gateway", "team/staging", "enginehouse/mine/dev", "team/developers"]
+    config = stack("mine", repositories=names)
+    found = sentences(config, others={"dev", "staging", "prod"})
+    assert [text.partition("; ")[2] for text in found] == ["take enginehouse/mine/gateway", "take team/mine"]
+    assert "carries the name of the environment dev" in found[0]
+    assert sentences(config) == []
 
 
 @pytest.mark.parametrize("text", [None, "", "[]", "3", '"text"'])
