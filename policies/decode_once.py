@@ -27,6 +27,9 @@ from pulumi_policy.proxy import UnknownValueError
 from policies.adapter import PolicyOfTypes
 from policies.inputs_first import Inputs
 from policies.judging import NotRead, Unread
+from policies.kubernetes_objects import EVERY_TYPE
+from policies.reading import Unreadable, plain
+from policies.secrecy import Unsaid
 from policies.telling import Capped, capped
 
 _SERVER = "_PolicyAnalyzerServicer"
@@ -43,16 +46,17 @@ class DecodedOnce(_Framework):
         self._asked = tuple(policies)
         self._by_type: dict[str, tuple[ResourceValidationPolicy, ...]] = {}
         self._inputs = Inputs()
+        self._unsaid = Unsaid()
         self._pack = {"policyPackName": name, "policyPackVersion": version}
 
     def ConfigureStack(self, request: Any, context: object) -> Any:  # noqa: ANN401
         """A preview or an update begins."""
-        self._inputs.forget()
+        self._forget()
         return super().ConfigureStack(request, context)
 
     def Configure(self, request: Any, context: object) -> Any:  # noqa: ANN401
         """How strict policies are, said before anything is judged."""
-        self._inputs.forget()
+        self._forget()
         return super().Configure(request, context)  # type: ignore[no-untyped-call]
 
     def Analyze(self, request: Any, context: object) -> analyzer_pb2.AnalyzeResponse:  # noqa: ANN401
@@ -62,6 +66,8 @@ class DecodedOnce(_Framework):
         def listen(args: ResourceValidationArgs, _: ReportViolation) -> None:
             heard.append(args)
 
+        self._unsaid.learn(request.type, request.properties)
+        self._unsaid.learn(request.provider.type, request.provider.properties)
         self._heard_by(ResourceValidationPolicy(_LISTENING, _LISTENING, listen)).Analyze(request, context)
         self._inputs.hear(heard[0].urn, heard[0].props)
         response = analyzer_pb2.AnalyzeResponse()
@@ -77,6 +83,8 @@ class DecodedOnce(_Framework):
         def listen(args: StackValidationArgs, _: ReportViolation) -> None:
             heard.append(args.resources)
 
+        for item in request.resources:
+            self._unsaid.learn(item.type, item.properties)
         self._heard_by(StackValidationPolicy(_LISTENING, _LISTENING, listen)).AnalyzeStack(request, context)
         self._inputs.put_before_outputs(heard[0])
         response = analyzer_pb2.AnalyzeResponse()
@@ -85,7 +93,13 @@ class DecodedOnce(_Framework):
                 continue
             args = StackValidationArgs(heard[0], self._get_policy_config(policy.name))
             self._ask(policy, partial(policy.validate, args), response)
+        self._forget()
         return response
+
+    def _forget(self) -> None:
+        """The operation is over, or another one begins."""
+        self._inputs.forget()
+        self._unsaid.forget()
 
     def _of_type(self, type_: str) -> tuple[ResourceValidationPolicy, ...]:
         """The policies that have something to say about a resource of a type: hardly ever many of a hundred."""
@@ -113,7 +127,7 @@ class DecodedOnce(_Framework):
         if level is EnforcementLevel.REMEDIATE:  # what could not be put right refuses
             level = EnforcementLevel.MANDATORY
         report = self._create_report_violation(response, policy.name, policy.description, level, policy.severity)
-        told = Capped(report)
+        told = Capped(partial(self._tell, policy, report))
         try:
             ask(told)
         except UnknownValueError as unknown:
@@ -122,13 +136,32 @@ class DecodedOnce(_Framework):
             self._refuse(policy, error if isinstance(error, NotRead) else NotRead([Unread(None, error)]), response)
         told.close()
 
+    def _tell(self, policy: Policy, report: ReportViolation, message: str, urn: str | None = None) -> None:
+        """Report a finding, without what is wrong where that is a secret."""
+        if self._unsaid.is_in(message):
+            message = f"{_name(urn)}: a value that is kept secret breaks this; {policy.remediation_steps}"
+        report(capped(message), urn)
+
     def _refuse(self, policy: Policy, error: NotRead, response: analyzer_pb2.AnalyzeResponse) -> None:
         """One refusal for each place that can't be read, and what is not known beside it."""
-        told = {(place.seen.urn if place.seen else "", _unreadable(policy, place)): None for place in error.places}
+        told = {(place.seen.urn if place.seen else "", self._unreadable(policy, place)): None for place in error.places}
         for urn, message in told:
             self._add(response, policy, message, analyzer_pb2.MANDATORY, urn=urn)
         if error.pending is not None:
             self._wait(policy, error.pending, response)
+
+    def _unreadable(self, policy: Policy, place: Unread) -> str:
+        """Which resource a policy could not read, and why; of a Kubernetes object no value, as any may be a secret."""
+        error, seen = place.error, place.seen
+        is_quiet = seen is None or seen.type in EVERY_TYPE
+        if isinstance(error, Unreadable):
+            is_quiet = is_quiet or self._unsaid.is_in(repr(plain(error.value)))
+            said = error.without_value if is_quiet else str(error)
+        else:
+            kind = type(error).__name__
+            shown = str(error) if isinstance(error, ValueError) else f"{kind}: {error}"
+            said = kind if is_quiet or self._unsaid.is_in(shown) else shown
+        return capped(f"{policy.description}\n{seen.name if seen else 'the stack'}: can't be read: {said}")
 
     def _wait(self, policy: Policy, unknown: UnknownValueError, response: analyzer_pb2.AnalyzeResponse) -> None:
         message = f"can't run policy '{policy.name}' during preview: {unknown.message}"
@@ -164,9 +197,5 @@ def _of_policy(heard: ResourceValidationArgs, config: dict[str, Any] | None) -> 
     )
 
 
-def _unreadable(policy: Policy, place: Unread) -> str:
-    """Which resource a policy could not read, and why."""
-    error = place.error
-    said = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
-    name = place.seen.name if place.seen else "the stack"
-    return capped(f"{policy.description}\n{name}: can't be read: {said}")
+def _name(urn: str | None) -> str:
+    return urn.rpartition("::")[2] if urn else "the stack"

@@ -5,7 +5,7 @@ reads that the rule has not spoken. A value that can't be read goes on in `NotRe
 places: everything that can be judged is reported before.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from traceback import walk_tb
@@ -163,10 +163,12 @@ def _found_at(check: Check, seen: Seen) -> Iterable[tuple[Seen, Finding]]:
 
 
 def _innermost(error: Exception) -> Seen | None:
-    """The resource at which a rule looked when it failed: the innermost one on its way."""
+    """The resource at which a rule looked when it failed: whose properties were read, else the innermost on its way."""
     frames = [frame for frame, _ in walk_tb(error.__traceback__)]
-    found = (value for frame in reversed(frames) for value in frame.f_locals.values() if isinstance(value, Seen))
-    return next(found, None)
+    values = [value for frame in reversed(frames) for value in frame.f_locals.values()]
+    passed = [value for value in values if isinstance(value, Seen)]
+    read = (item for value in values if isinstance(value, Mapping) for item in passed if item.props is value)
+    return next(read, next(iter(passed), None))
 
 
 def _message(seen: Seen | None, finding: Finding) -> str:

@@ -1,7 +1,7 @@
 """Policies on what an environment allows: regions, instance types, registries, money, tags."""
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, MutableMapping
+from typing import Any, cast
 
 from pulumi_policy import ResourceValidationArgs
 
@@ -163,7 +163,19 @@ async def with_tags(args: ResourceValidationArgs, *, ground: Ground) -> Mapping[
     known = {"environment": ground.environment}
     required = ground.platform.required_tags
     missing = {key: known[key] for key in required if key in known and not there.get(key, "").strip()}
-    return {**args.props, "tags": {**labels(args.props, "tags"), **missing}} if missing else {}
+    return _with_more(args.props, missing) if missing else {}
+
+
+def _with_more(given: Props, missing: Mapping[str, str]) -> Props:
+    """The properties with tags written into them: a copy would lose what the engine marks as secret."""
+    props = cast("MutableMapping[str, Any]", given)  # the framework's are
+    tags = props.get("tags")
+    if tags is None:
+        props["tags"] = dict(missing)
+    else:
+        for key, value in missing.items():
+            tags[key] = value
+    return props
 
 
 CHECKS = (

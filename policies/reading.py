@@ -17,7 +17,11 @@ class Unreadable(ValueError):
     def __init__(self, path: Sequence[str], value: object, wanted: str) -> None:
         shown = repr(plain(value))
         shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}..."
-        super().__init__(f"'{'.'.join(path)}' is {shown}, and {wanted} belongs there")
+        key = "'" + ".".join(path) + "'"
+        super().__init__(f"{key} is {shown}, and {wanted} belongs there")
+        self.value = value
+        self.without_value = f"{key} is {_kind(value)}, and {wanted} belongs there"
+        """For a person who must not see the value."""
 
 
 def at(props: Props, *path: str) -> Any:  # noqa: ANN401 what a property holds is the provider's business
@@ -113,6 +117,14 @@ def plain(value: Any) -> Any:  # noqa: ANN401 any JSON value
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _kind(value: object) -> str:
+    if value is None or isinstance(value, bool):
+        return "nothing" if value is None else "true or false"
+    if isinstance(value, str | int | float):
+        return "a text" if isinstance(value, str) else "a number"
+    return "an object" if isinstance(value, Mapping) else "a list"
 
 
 def _whole(value: object) -> int | None:

@@ -27,7 +27,7 @@ class Capped:
         """Report one finding."""
         self._told[urn] += 1
         if self._told[urn] <= MOST:
-            self._report(capped(message), urn)
+            self._report(message, urn)
 
     def close(self) -> None:
         """Say how many were not told."""
