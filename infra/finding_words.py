@@ -32,7 +32,6 @@ REMEDIES: Mapping[str, str] = {
     "mig-on-bottlerocket": "set image.family to al2023",
     "mig-without-hardware": "take another sharing, or an instance_type whose GPU has MIG",
     "gpu-shares": "set time_slices to 2 or more with sharing time-slicing or mps, and leave it out otherwise",
-    "subnet-too-small": "take a larger network.cidr, or a smaller max_nodes",
     "cluster-endpoint-open": "list the networks of your offices and runners, or set cluster.endpoint to private",
     "lustre-capacity": f"take {CAPACITY_CHOICE}",
     "lustre-metadata": f"take {METADATA_CHOICE}",

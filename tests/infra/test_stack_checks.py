@@ -72,7 +72,7 @@ MISTAKES = {
         "say different things",
     ),
     "letter of a zone": (DEV, {"network__zones": [ZONES[0], "eu-central-1h"]}, "network.zones", "has no place"),
-    "tiny network": (DEV, {"network__cidr": "10.0.0.0/24"}, "network.cidr", "take /19 or larger"),
+    "tiny network": (DEV, {"network__cidr": "10.0.0.0/24"}, "network.cidr", "take /18 or larger"),
     "huge network": (DEV, {"network__cidr": "10.0.0.0/8"}, "network.cidr", "take /16 or smaller"),
     "small network": (DEV, {"network__cidr": "10.0.0.0/22"}, "network.cidr", "addresses"),
     "days of flow logs": (DEV, {"network__flow_log_days": 45}, "network.flow_log_days", "take 60"),
