@@ -12,6 +12,7 @@ from gateway.output_filter.quiet_text import LETTERS, loud_text, openings
 QUIET_TAIL = 64
 """Letters that may be held without asking; a longer run is asked about."""
 _DIGITS = re.compile("[0-9]+")
+_DIGIT_SET = frozenset("0123456789")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +109,11 @@ class Matcher:
 class _Group:
     """Detectors that are searched for in one go."""
 
-    __slots__ = ("_any", "_hint", "_members")
+    __slots__ = ("_any", "_hint", "_is_bounded", "_members")
 
     def __init__(self, members: Sequence[Compiled]) -> None:
         self._members = members
+        self._is_bounded = all(member.detector.not_after >= _DIGIT_SET for member in members)
         hints = [member.hint.pattern if member.hint else "" for member in members]
         self._hint = re.compile("|".join(sorted(set(hints)))) if all(hints) else None
         self._any = LinearRegex(_joined([member.detector for member in members], source)) if members else None
@@ -128,9 +130,8 @@ class _Group:
             for member in self._members:
                 if (found := member.find_at(encoded, candidate)) is not None:
                     return found
-            digits = _DIGITS.match(text, candidate)
-            # Nothing of a bounded group begins behind a digit, and free ones never fail.
-            at = digits.end() if digits else candidate + 1
+            digits = _DIGITS.match(text, candidate) if self._is_bounded else None
+            at = digits.end() if digits else candidate + 1  # nothing of a bounded group begins behind a digit
         return None
 
 

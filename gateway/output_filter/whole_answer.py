@@ -4,8 +4,12 @@ from gateway.output_filter.channel import Answer
 from gateway.output_filter.endings import CODE, error_body
 from gateway.output_filter.event_texts import FoundText, texts_of
 from gateway.output_filter.held_event import replaced
-from gateway.output_filter.json_spans import encoded, parse
-from gateway.output_filter.shapes import api_of
+from gateway.output_filter.json_spans import decoded, encoded, parse, spans
+from gateway.output_filter.sentences import SentenceGate
+from gateway.output_filter.shapes import Whole, api_of, role_of
+
+_ASKED = frozenset({"messages", "prompt", "input", "instructions", "system", "suffix", "documents", "query"})
+_NOT_TEXT = frozenset({"name", "data", "file_data", "media_type", "format", "detail"})
 
 
 def filter_answer(body: bytes, answer: Answer) -> bytes:
@@ -37,3 +41,39 @@ def whole_change(
         return None
     literal = data[found.start : found.end]
     return (found.start, found.end, encoded(text, literal) if found.instead is None else found.instead)
+
+
+def request_changes(body: bytes, answer: Answer) -> list[tuple[int, int, bytes]]:
+    """What a filter on requests would change in a body: the texts a model is asked with, and nothing else.
+
+    Places and new bytes, in order, for whoever edits the body; ValueError where it is no JSON.
+    """
+    document = parse(body)
+    changes = []
+    for span in spans(body):
+        if not span.is_string or not span.path or span.path[0] not in _ASKED or span.path[-1] in _NOT_TEXT:
+            continue
+        text = decoded(body[span.start : span.end])
+        role = role_of(api_of(document), document, span.path, text)
+        if role is None or text.startswith("data:"):
+            continue
+        change = whole_change(FoundText(text, span.start, span.end, Whole(role.writing)), body, answer)
+        changes += [change] if change else []
+    return changes
+
+
+def texts_to_judge(body: bytes, window: int) -> list[str]:
+    """The sentences of a whole answer, for a moderation service; the body is filtered before."""
+    try:
+        document = parse(body)
+    except ValueError:
+        texts = [body.decode("utf-8", "replace")]
+    else:
+        found = texts_of(api_of(document), document, body)
+        texts = [text.text for text in found if text.text and text.instead is None]
+    asked: list[str] = []
+    for text in texts:
+        gate = SentenceGate(window)
+        gate.feed(text)
+        asked += [sentence for _, _, sentence in gate.cut(len(text), is_end=True)]
+    return asked

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.output_filter.channel import Answer, CompiledPolicy
+from gateway.output_filter.held_event import replaced
 from gateway.output_filter.json_spans import UnreadableAnswer, decoded, encoded, spans
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.policy import FilterPolicy, Mode
-from gateway.output_filter.whole_answer import filter_answer
+from gateway.output_filter.whole_answer import filter_answer, request_changes, texts_to_judge
 
 POLICY = CompiledPolicy(FilterPolicy())
 BLOCKING = CompiledPolicy(FilterPolicy(classes={"email": Mode.BLOCK}))
@@ -109,6 +110,34 @@ def test_what_cannot_be_read_for_sure_is_refused_without_quoting_it():
         with pytest.raises(UnreadableAnswer) as refusal:
             through(body)
         assert "jane" not in str(refusal.value)
+
+
+def test_the_texts_of_a_request_are_filtered_and_nothing_else():
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,a@b.org"}}
+    call = {"id": "call_1", "function": {"name": "send", "arguments": '{"n": 4111111111111111}'}}
+    messages = [
+        {"role": "user", "content": "I am jane@example.com"},
+        {"role": "user", "content": [{"type": "text", "text": "10.0.0.1"}, image]},
+        {"role": "assistant", "tool_calls": [call]},
+    ]
+    body = json.dumps({"model": "a@b.org", "messages": messages, "user": "a@b.org"}).encode()
+    changes = request_changes(body, answer := Answer(POLICY, Masks(POLICY.modes)))
+    out = json.loads(replaced(body, changes))
+    messages[0]["content"] = "I am [EMAIL]"
+    messages[1]["content"][0]["text"] = "[IP]"
+    call["function"]["arguments"] = '{"n": 0}'
+    assert out == {"model": "a@b.org", "messages": messages, "user": "a@b.org"}
+    assert answer.counts == {"email": 1, "ip": 1, "card": 1}
+
+
+def test_the_sentences_of_a_whole_answer_can_be_judged():
+    body = json.dumps(
+        {"choices": [{"message": {"role": "assistant", "content": "One. Two is " + "long " * 20}}]}
+    ).encode()
+    asked = texts_to_judge(body, 40)
+    assert asked[0] == "One. "
+    assert "".join(asked) == "One. Two is " + "long " * 20
+    assert texts_to_judge(b"no json", 40) == ["no json"]
 
 
 @pytest.mark.skipif(not CAPTURES.is_dir(), reason="the captures of real engines are not beside this checkout")
