@@ -2,8 +2,8 @@
 
 The contract of a script on Valkey or Redis (one hash for each key, so that `take` is one atomic call):
 
-- ``KEYS[1]`` is the wish's key, ``ARGV`` its kind, limit, gateway, serial, take, give_back, owed and held. The moment
-  is the server's own (``TIME``), so that gateways need not agree on it. It returns the amount granted.
+- ``KEYS[1]`` is the wish's key, ``ARGV`` its kind, limit, gateway, serial, take, least, give_back, owed and held. The
+  moment is the server's own (``TIME``), so that gateways need not agree on it. It returns the amount granted.
 - A serial that is the gateway's last one for this key is answered as it was answered and changes nothing: a gateway
   that got no answer asks again, and nothing is taken or owed twice.
 - Everything else is what `MemoryBudgets` does, kind by kind, in its order. Lua counts exactly below 2**53, so money,
@@ -40,10 +40,13 @@ class Wish(NamedTuple):
     kind: Kind
     limit: int
     gateway: str
+    """Of this process alone: one that starts again has another name, for its serials start again."""
     serial: int
     """Rises with each wish of this gateway for this key."""
     take: int
     """How much it wants."""
+    least: int = 0
+    """Less than this is of no use: two that each hold half of what both need would wait for each other."""
     give_back: int = 0
     """What it had been granted and did not spend."""
     owed: int = 0
@@ -98,7 +101,7 @@ def _flow(budget: _Budget, wish: Wish, now: float) -> int:
     _drip_over(budget, wish.limit)
     returnable = budget.returnable.get(wish.gateway, 0.0)
     budget.amount += min(wish.give_back, returnable) - wish.owed
-    granted = _within(wish.take, int(budget.amount))
+    granted = _granted(wish, int(budget.amount))
     budget.amount -= granted
     budget.returnable[wish.gateway] = max(0.0, returnable - wish.give_back) + granted
     return granted
@@ -115,20 +118,21 @@ def _drip_over(budget: _Budget, limit: int) -> None:
 
 def _stock(budget: _Budget, wish: Wish, now: float) -> int:
     budget.amount = max(0, budget.amount - wish.give_back) + wish.owed
-    granted = _within(wish.take, wish.limit - int(budget.amount))
+    granted = _granted(wish, wish.limit - int(budget.amount))
     budget.amount += granted
     return granted
 
 
 def _slots(budget: _Budget, wish: Wish, now: float) -> int:
     others = sum(slots for name, (slots, until) in budget.slots.items() if name != wish.gateway and until > now)
-    granted = _within(wish.take, wish.limit - others - wish.held)
+    granted = _granted(wish, wish.limit - others - wish.held)
     budget.slots[wish.gateway] = (wish.held + granted, now + SLOT_SECONDS)
     return granted
 
 
-def _within(wanted: int, left: int) -> int:
-    return max(0, min(wanted, left))
+def _granted(wish: Wish, left: int) -> int:
+    granted = max(0, min(wish.take, left))
+    return granted if granted >= wish.least else 0
 
 
 _SERVE = {Kind.FLOW: _flow, Kind.STOCK: _stock, Kind.SLOTS: _slots}

@@ -8,7 +8,7 @@ ever granted, and while it is lost no gateway spends more than its share; what h
 There is no state without a limit.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakValueDictionary
@@ -50,7 +50,7 @@ class Leases:
     def __init__(self, gateway: str, share: Share) -> None:
         self._gateway = gateway
         self._share = share
-        self._leases: WeakValueDictionary[Key, TokenLease | SlotLease] = WeakValueDictionary()
+        self._leases: dict[str, WeakValueDictionary[Key, TokenLease | SlotLease]] = {}
 
     def account(self, key: Key, limit: int, now: float) -> Account:
         """A new lease, with nothing in it."""
@@ -60,23 +60,27 @@ class Leases:
             lease: TokenLease | SlotLease = SlotLease(name, limit, self._gateway, self._share)
         else:
             lease = TokenLease(name, limit, self._gateway, self._share, _PERIODS.get(unit), now)
-        self._leases[key] = lease
+        self._leases.setdefault(tenant, WeakValueDictionary())[key] = lease
         return lease
 
     def share_with(self, share: Share) -> None:
         """Other gateways are known from now on."""
         self._share = share
-        for lease in tuple(self._leases.values()):
+        for lease in self._of(None):
             lease.share_with(share)
 
     def wishes(self, now: float, tenant: str | None = None) -> tuple[Asked, ...]:
         """What the store should be told, of one tenant or of all."""
-        asked = ((lease, lease.wish(now)) for key, lease in self._of(tenant))
+        asked = ((lease, lease.wish(now)) for lease in self._of(tenant))
         return tuple(Asked(lease, wish) for lease, wish in asked if wish is not None)
 
     def answer(self, asked: Asked, granted: int | None, now: float) -> None:
         """What the store said."""
         asked.lease.answer(asked.wish, granted, now)
 
-    def _of(self, tenant: str | None) -> Iterable[tuple[Key, TokenLease | SlotLease]]:
-        return [(key, lease) for key, lease in tuple(self._leases.items()) if tenant in (None, key[0])]
+    def _of(self, tenant: str | None) -> Iterator[TokenLease | SlotLease]:
+        for name in tuple(self._leases) if tenant is None else (tenant,):
+            leases = tuple(self._leases.get(name, {}).values())
+            yield from leases
+            if not leases:
+                self._leases.pop(name, None)

@@ -151,7 +151,8 @@ class TokenLease:
         self._serial += 1
         self._pending_window = self._window[0]
         key = self._name if self._period is None else f"{self._name}/{self._window[0]:.0f}"
-        self._pending = Wish(key, self._kind, self._limit, self._gateway, self._serial, take, self._unused, self._owed)
+        least, unused, owed = self._missed, self._unused, self._owed
+        self._pending = Wish(key, self._kind, self._limit, self._gateway, self._serial, take, least, unused, owed)
         self._unused = self._owed = self._missed = 0
         return self._pending
 
@@ -171,7 +172,7 @@ class TokenLease:
             self._alone = None
         if self._pending_window == self._window[0]:
             self._at_hand += granted
-            self._granted_at = now
+            self._granted_at = now if granted else self._granted_at
             self._is_dry = granted < wish.take
 
     def _return_what_lies(self, kept: int, now: float) -> None:
