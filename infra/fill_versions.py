@@ -12,7 +12,14 @@ from pathlib import Path
 
 from infra.cloud_client import CloudUnanswered
 from infra.cloud_session import clients
-from infra.open_values import Clients, Fill, contradictions, fills, version_contradictions
+from infra.open_values import (
+    Clients,
+    Fill,
+    contradictions,
+    fills,
+    release_contradictions,
+    version_contradictions,
+)
 from infra.problem import StackRefused
 from infra.stack_file import config_of, filled
 from sources.errors import SourceError
@@ -40,7 +47,11 @@ def main(arguments: Sequence[str] | None = None, *, connect: Callable[[str], Cli
     try:
         cloud = connect(config.region)
         found = list(fills(config, cloud))
-        against = [*contradictions(config, cloud.ec2), *version_contradictions(config, cloud.eks)]
+        against = [
+            *contradictions(config, cloud.ec2),
+            *version_contradictions(config, cloud.eks),
+            *release_contradictions(config, cloud.ssm),
+        ]
     except CloudUnanswered as error:
         _complain([str(error)])
         return 1

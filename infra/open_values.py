@@ -7,12 +7,16 @@ from functools import partial
 
 from fleet.cloud.node_types import is_arm
 from infra.cloud_client import CloudClosed, CloudUnanswered, Ec2, Eks, Ssm
-from infra.cloud_lookups import add_on, image_release, offered_zones, reservation
+from infra.cloud_lookups import Family, add_on, image_release, offered_zones, reservation
 from infra.name_checks import repeated_pools
 from infra.pool_checks import UNFILLED_DAY, places
 from infra.problem import Problem
 from infra.stack_config import PoolConfig, StackConfig
-from infra.versions import add_on_version, add_ons_of
+from infra.version_checks import AL2023_FORM
+from infra.versions import add_on_version, add_ons_of, numbers
+
+_DAY = len("20300101")
+_ELSE = "ask again, or take another cluster.kubernetes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,18 +45,30 @@ class Fill:
         return ".".join(self.path)
 
 
+@dataclass(frozen=True, slots=True)
+class _NodeImage:
+    """What some nodes start from."""
+
+    path: tuple[str, ...]
+    """Of its release."""
+    stated: str | None
+    kubernetes: str
+    family: Family
+    has_gpu: bool
+    architecture: str = "x86_64"
+
+    def newest(self, ssm: Ssm) -> str:
+        """The newest release; raises `CloudUnanswered`."""
+        return image_release(ssm, self.kubernetes, self.family, has_gpu=self.has_gpu, architecture=self.architecture)
+
+
 def fills(config: StackConfig, clients: Clients) -> Iterator[Fill]:
     """Every open version, release and last day."""
     yield from _add_ons(config, clients.eks)
-    release = partial(image_release, clients.ssm, config.cluster.kubernetes)
-    if not config.system_nodes.release:
-        architecture = "arm64" if is_arm(config.system_nodes.instance_types[0]) else "x86_64"
-        question = partial(release, "al2023", has_gpu=False, architecture=architecture)
-        yield _answer(("system_nodes", "release"), question)
+    for image in _node_images(config):
+        if not image.stated:
+            yield _answer(image.path, partial(image.newest, clients.ssm))
     for pool in config.pools:
-        if not pool.image.release:
-            question = partial(release, pool.image.family, has_gpu=True)
-            yield _answer(("pools", pool.name, "image", "release"), question)
         if pool.ends_on == UNFILLED_DAY and pool.reservation_id:
             yield _answer(("pools", pool.name, "ends_on"), partial(_last_day, pool.reservation_id, clients.ec2))
 
@@ -79,9 +95,48 @@ def version_contradictions(config: StackConfig, eks: Eks) -> Iterator[Problem]:
             yield from _version(eks, name, version, kubernetes)
 
 
+def release_contradictions(config: StackConfig, ssm: Ssm) -> Iterator[Problem]:
+    """Image releases of nodes that the configuration states and AWS can't have; raises `CloudClosed`.
+
+    AWS tells the newest release alone, so an older one may be right or not.
+    """
+    for image in _node_images(config):
+        if not image.stated:
+            continue
+        key = ".".join(image.path)
+        try:
+            newest = image.newest(ssm)
+        except CloudClosed:
+            raise
+        except CloudUnanswered as error:
+            yield Problem(key, image.stated, str(error), _ELSE)
+            continue
+        if not may_be_published(image.stated, newest):
+            message = f"AWS has no release {image.stated}: the newest for Kubernetes {image.kubernetes} is {newest}"
+            yield Problem(key, image.stated, message, f"take {newest}")
+
+
+def may_be_published(release: str, newest: str) -> bool:
+    """Whether there may be a release of nodes beside the newest: what is no older is that one, or there is none."""
+    if AL2023_FORM.fullmatch(release) and AL2023_FORM.fullmatch(newest):
+        is_older = release[-_DAY:] < newest[-_DAY:] and numbers(release) <= numbers(newest)
+        return is_older or release == newest
+    is_same = release in (newest, newest.partition("-")[0])  # Bottlerocket's may be said without its commit
+    return is_same or numbers(release) < numbers(newest)
+
+
 def last_whole_day(ends_at: datetime) -> date:
     """The last day that a block covers wholly: it ends within the day of its end."""
     return ends_at.date() - timedelta(days=1)
+
+
+def _node_images(config: StackConfig) -> Iterator[_NodeImage]:
+    nodes, kubernetes = config.system_nodes, config.cluster.kubernetes
+    architecture = "arm64" if is_arm(nodes.instance_types[0]) else "x86_64"
+    yield _NodeImage(("system_nodes", "release"), nodes.release, kubernetes, "al2023", False, architecture)
+    for pool in config.pools:
+        path = ("pools", pool.name, "image", "release")
+        yield _NodeImage(path, pool.image.release, kubernetes, pool.image.family, has_gpu=True)
 
 
 def _add_ons(config: StackConfig, eks: Eks) -> Iterator[Fill]:
@@ -98,7 +153,7 @@ def _version(eks: Eks, name: str, version: str, kubernetes: str) -> Iterator[Pro
     except CloudClosed:
         raise
     except CloudUnanswered as error:
-        yield Problem(key, version, str(error), "ask again, or take another cluster.kubernetes")
+        yield Problem(key, version, str(error), _ELSE)
         return
     if version not in choice.versions:
         message = f"EKS has no version {version} of {name} for Kubernetes {kubernetes}"

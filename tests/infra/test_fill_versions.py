@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from infra.cloud_client import CloudClosed
 from infra.fill_versions import main
-from infra.open_values import Clients, Fill, contradictions, fills, last_whole_day, version_contradictions
+from infra.open_values import (
+    Clients,
+    Fill,
+    contradictions,
+    fills,
+    last_whole_day,
+    may_be_published,
+    release_contradictions,
+    version_contradictions,
+)
 from infra.stack_file import config_of, filled
 from tests.infra.moto_gaps import add_on_page, reservation_answer
 from tests.infra.stacks import H100_BLOCK, L4, LUSTRE, RESERVATION, ZONE, ZONES, stack
@@ -135,6 +144,48 @@ def test_an_add_on_that_eks_does_not_know_is_told_and_closed_doors_end_everythin
     assert (problem.key, problem.value) == ("versions.addons.vpc-cni", "v1.20.0")
     with pytest.raises(CloudClosed):
         list(version_contradictions(config, Cloud(refuses="describe_addon_versions:ExpiredToken")))
+
+
+@pytest.mark.parametrize(
+    ("release", "newest", "may_be"),
+    [
+        ("1.36.0-20300101", "1.36.0-20300101", True),
+        ("1.36.0-20291231", "1.36.0-20300101", True),
+        ("1.36.0-20291231", "1.36.1-20300101", True),
+        ("1.36.0-20300102", "1.36.0-20300101", False),
+        ("1.36.1-20300101", "1.36.0-20300101", False),
+        ("1.36.2-20291231", "1.36.1-20300101", False),
+        ("1.60.0-0123abcd", "1.60.0-0123abcd", True),
+        ("1.60.0", "1.60.0-0123abcd", True),
+        ("1.59.9-ffff", "1.60.0-0123abcd", True),
+        ("1.60.0-ffff", "1.60.0-0123abcd", False),
+        ("1.61.0-ffff", "1.60.0-0123abcd", False),
+    ],
+)
+def test_a_release_is_the_newest_or_an_older_one(release, newest, may_be):
+    assert may_be_published(release, newest) is may_be
+
+
+def with_release(release):
+    image = L4.image.model_copy(update={"release": release})
+    return stack(pools=[L4.model_copy(update={"image": image})], system_nodes={"release": INVENTED})
+
+
+def test_a_release_that_aws_can_not_have_is_told_with_the_newest_and_an_older_one_is_not():
+    (problem,) = release_contradictions(with_release("1.36.0-20300228"), Cloud().clients.ssm)
+    assert problem.key == "pools.l4.image.release"
+    assert problem.message == f"AWS has no release 1.36.0-20300228: the newest for Kubernetes 1.36 is {INVENTED}"
+    assert problem.remedy == f"take {INVENTED}"
+    assert list(release_contradictions(with_release("1.36.0-20291224"), Cloud().clients.ssm)) == []
+    assert list(release_contradictions(with_release(None), Cloud().clients.ssm)) == []
+
+
+def test_a_kubernetes_without_releases_is_told_at_each_and_closed_doors_end_everything():
+    told = list(release_contradictions(with_release(INVENTED), Cloud(refuses="get_parameter:ParameterNotFound")))
+    assert [problem.key for problem in told] == ["system_nodes.release", "pools.l4.image.release"]
+    assert all("publishes no al2023 release" in problem.message for problem in told)
+    with pytest.raises(CloudClosed):
+        list(release_contradictions(with_release(INVENTED), Cloud(refuses="get_parameter:ExpiredToken")))
 
 
 def comments(lines) -> list[str]:
