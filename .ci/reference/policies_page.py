@@ -46,7 +46,12 @@ judges at the update. A policy that looks at each resource stops one before it i
 stack as a whole speaks at the end, of the preview and of the update.
 
 **Can't be read.** A value of another kind than the cloud's, such as a text for a number, is one mandatory finding of
-each policy that needs it, with the resource, the key and the value; the other policies go on.
+each policy that needs it, with the resource, the key and the value. It keeps no policy from other resources, and no
+other policy from this one.
+
+**Secrets** are in no message. What stands in `data` and `stringData` of a Secret reaches no policy. What the engine
+marks as secret is judged like everything else; a finding that would show it says the policy, the resource and the
+remedy. Of a Kubernetes object that can't be read the key and the kind of value are told, not the value.
 
 **Kinds that are looked at.** Resources of the providers `aws` and `kubernetes`; of `aws-native` only the provider's
 region is. Which kinds carry IAM documents, ACLs and grants stands in `policies/iam_places.py`; not among them are
