@@ -43,10 +43,12 @@ class LoadBook:
         self._tokens_per_second = prefill_tokens_per_second
         self._endpoints: dict[str, EndpointLoad] = {}
         self._mean_tokens = _FIRST_GUESS_TOKENS
+        self._started = 0
 
     def start(self, address: str, uncached_tokens: int, now: float, *, is_watched: bool = True) -> InFlight:
         """A request was sent; ``is_watched`` = its first token will be told, else it is estimated by the rate."""
-        self._mean_tokens += (uncached_tokens - self._mean_tokens) / _MEAN_OF_REQUESTS
+        self._started = min(self._started + 1, _MEAN_OF_REQUESTS)
+        self._mean_tokens += (uncached_tokens - self._mean_tokens) / self._started
         return InFlight(self._of(address), uncached_tokens, now, is_watched=is_watched)
 
     def measured(self, address: str, metrics: EngineMetrics) -> None:
