@@ -55,8 +55,10 @@ _AS_GIVEN = ("policy", "replicas", "cache_blocks", "seed", "block_tokens", "gate
 
 def settings_of(options: Mapping[str, Any]) -> ReplaySettings:
     """The settings that the options ask for."""
-    ranged = {name: _within(option, options[option], *limits) for option, (name, *limits) in _RANGES.items()}
-    return ReplaySettings(**{name: options[name] for name in _AS_GIVEN}, **ranged)
+    found: dict[str, Any] = {name: options[name] for name in _AS_GIVEN}
+    for option, (name, least, most) in _RANGES.items():
+        found[name] = _within(option, options[option], least, most)
+    return ReplaySettings(**found)
 
 
 def _within(option: str, value: float | None, least: float, most: float) -> float | None:
