@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import math
 import shutil
 import tempfile
 import zlib
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import BinaryIO
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 _GZIP = b"\x1f\x8b"
@@ -106,10 +105,10 @@ class Trace:
         except OSError as error:
             raise TraceError(f"{self} can't be read: {error.strerror or error}") from error
 
-    def _open(self) -> IO[bytes]:
+    def _open(self) -> gzip.GzipFile | BinaryIO:
         with self.path.open("rb") as stream:
             is_gzip = stream.read(len(_GZIP)) == _GZIP
-        return gzip.open(self.path, "rb") if is_gzip else self.path.open("rb")
+        return gzip.GzipFile(self.path) if is_gzip else self.path.open("rb")
 
 
 @contextmanager
@@ -153,8 +152,8 @@ def _request(line: bytes, where: str) -> TracedRequest:
 
 def _milliseconds(document: Mapping[str, object], where: str) -> float:
     value = document.get("timestamp")
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or abs(value) > _LARGEST:
+    # Comparing also leaves out NaN and infinity.
+    if not isinstance(value, int | float) or isinstance(value, bool) or not -_LARGEST <= value <= _LARGEST:
         raise TraceError(f"{where}: timestamp must be a number of milliseconds, not {_shown(document, 'timestamp')}")
     return float(value)
 
