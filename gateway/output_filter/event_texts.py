@@ -1,12 +1,16 @@
 """Takes the texts out of an event, or of a whole answer, and says where in its bytes each stands."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gateway.output_filter.json_spans import Path, Span, decoded, spans
 from gateway.output_filter.normal_form import Writing
-from gateway.output_filter.shapes import Api, Key, Role, Running, Whole, choice_index, role_of
+from gateway.output_filter.scanner import NUMBER_IN_JSON
+from gateway.output_filter.shapes import Api, Key, Role, Running, Whole, choice_index, is_free, role_of
 
+_PLAIN_NAME = re.compile(r"[A-Za-z_]{0,40}\Z")
+"""What the names of members mostly are; others may be the model's own, in the input of a tool."""
 _TOKENS = frozenset({"token", "tokens", "decoded_token"})
 _GROUPS = frozenset({"logprobs", "prompt_logprobs"})
 
@@ -39,6 +43,9 @@ def texts_of(api: Api, document: object, data: bytes) -> Iterator[FoundText]:
             role = role_of(api, document, span.path, text)
             if role is not None and text:
                 yield FoundText(text, span.start, span.end, role)
+        elif span.is_name:
+            if not is_spelled and not _PLAIN_NAME.match(name := decoded(data[span.start : span.end])):
+                yield FoundText(name, span.start, span.end, Whole(Writing.PLAIN))
         elif (found := _numbers(api, document, span, data, tokens)) is not None:
             yield found
 
@@ -54,6 +61,9 @@ def _numbers(api: Api, document: object, span: Span, data: bytes, tokens: list[s
     first = data[span.start : span.start + 1]
     if name == "token_ids" and first == b"[" and span.path[0] in ("choices", "output"):
         return FoundText("", span.start, span.end, Whole(None), b"null")
+    if is_free(span.path) and first in b"-0123456789":
+        text = data[span.start : span.end].decode()
+        return FoundText(text, span.start, span.end, Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
     if name not in _GROUPS or first not in b"[{":
         return None
     text = "".join(tokens)

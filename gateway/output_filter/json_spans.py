@@ -24,6 +24,8 @@ class Span:
     start: int
     end: int
     is_string: bool
+    is_name: bool = False
+    """It names the member that its path ends with."""
 
 
 def parse(data: bytes) -> object:
@@ -48,7 +50,7 @@ def encoded(text: str, instead_of: bytes) -> bytes:
 
 
 def spans(data: bytes) -> Iterator[Span]:
-    """Every value of a valid JSON text but numbers inside of lists, containers after what they contain.
+    """Every value of a valid JSON text and every member's name, containers after what they contain.
 
     A member that is named twice is refused: what a client reads would not be what was filtered.
     """
@@ -83,7 +85,7 @@ class _Walk:
             return None
         if self._is_key:
             self._name(decoded(token))
-            return None
+            return Span(tuple(self._path), start, end, is_string=False, is_name=True)
         return Span(tuple(self._path), start, end, is_string=first == b'"')
 
     def _open(self, start: int, *, is_object: bool) -> None:

@@ -15,32 +15,22 @@ Key = tuple[str | int, ...]
 """Names a running text; its first two parts name what ends together, such as a choice."""
 
 _IDENTIFIER = re.compile(r"[\w.:/-]{0,256}\Z", re.ASCII)
+_WORD = re.compile(r"(?:[A-Za-z_.:/-]|[0-9](?![0-9]{6})){0,64}\Z")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=_-]*\Z")
-_NAMES = frozenset(
+_IDS = frozenset(
     {
-        "id",
-        "object",
-        "type",
-        "role",
-        "model",
-        "finish_reason",
-        "stop_reason",
-        "status",
-        "system_fingerprint",
-        "service_tier",
-        "item_id",
-        "call_id",
-        "tool_call_id",
-        "tool_use_id",
-        "previous_response_id",
-        "response_id",
-        "event_id",
-        "phase",
-        "truncation",
-        "tool_choice",
-        "code",
+        *("id", "model", "system_fingerprint", "item_id", "call_id", "tool_call_id", "tool_use_id", "event_id"),
+        *("previous_response_id", "response_id"),
     }
 )
+_WORDS = frozenset(
+    {
+        *("object", "type", "role", "finish_reason", "stop_reason", "status", "service_tier", "phase", "truncation"),
+        *("tool_choice", "code"),
+    }
+)
+_FREE = frozenset({"input", "arguments", "parsed", "output_parsed", "parameters", "metadata"})
+"""What stands below these is written by the model, whatever it is called."""
 _SEALED = frozenset({"signature", "encrypted_content", "obfuscation"})
 _ARGUMENTS = frozenset({"arguments", "partial_json"})
 _ANTHROPIC = frozenset(
@@ -103,15 +93,26 @@ def api_of(document: object) -> Api:
 def role_of(api: Api, document: object, path: Path, text: str) -> Role:
     """What a string of an event is."""
     name = path[-1] if path else ""
-    if name in _NAMES and _IDENTIFIER.match(text):
-        return None
-    if name in _SEALED and _BASE64.match(text):
+    if _is_name(str(name), text) and not is_free(path):
         return None
     key = _running_key(api, document, path)
     writing = Writing.JSON if name in _ARGUMENTS else None
     if key is None:
         return Whole(writing)
     return Running(key, Writing.JSON if "arguments" in str(key[1]) else writing)
+
+
+def is_free(path: Path) -> bool:
+    """Whether a value is part of what a model wrote as JSON, as the input of a tool."""
+    return not _FREE.isdisjoint(path[:-1])
+
+
+def _is_name(name: str, text: str) -> bool:
+    if name in _IDS:
+        return _IDENTIFIER.match(text) is not None
+    if name in _WORDS:
+        return _WORD.match(text) is not None
+    return name in _SEALED and _BASE64.match(text) is not None
 
 
 def _running_key(api: Api, document: object, path: Path) -> Key | None:

@@ -26,12 +26,14 @@ class StreamFilter:
     value, the rest of that is masked), and anything else that is held is masked by what it may become.
     """
 
-    __slots__ = ("_answer", "_held", "_held_bytes", "_is_open", "_reader", "_texts", "has_ended")
+    __slots__ = ("_answer", "_held", "_held_bytes", "_is_open", "_reader", "_texts", "failure", "has_ended")
 
     def __init__(self, policy: CompiledPolicy, key: bytes = b"", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         """``key``: secret, the same for every answer of a conversation (see ``Masks``)."""
         self.has_ended = False
         """Whether the filter has ended the answer; the engine may be stopped."""
+        self.failure: str | None = None
+        """What went wrong, as the name of an error, which quotes nothing; None = nothing did."""
         self._answer = Answer(policy, Masks(policy.modes, key))
         self._reader = SseReader(limit_bytes)
         self._texts = EventReader(self._answer)
@@ -76,8 +78,8 @@ class StreamFilter:
         try:
             self._answer.verdict(number, may_pass=may_pass)
             return self._leave()
-        except Exception:  # as in _through
-            return self._fail()
+        except Exception as error:  # as in _through
+            return self._fail(error)
 
     def feed(self, data: bytes, now: float) -> bytes:
         """What can leave after the next bytes of the engine."""
@@ -95,8 +97,8 @@ class StreamFilter:
         try:
             while (due := self.due) is not None and due <= now:
                 out.append(self._expire_first(now))
-        except Exception:  # as in _through
-            out.append(self._fail())
+        except Exception as error:  # as in _through
+            out.append(self._fail(error))
         return b"".join(out)
 
     def close(self, now: float) -> bytes:
@@ -107,8 +109,8 @@ class StreamFilter:
         try:
             self._texts.finish()
             return out + self._leave()
-        except Exception:  # as in _through
-            return out + self._fail()
+        except Exception as error:  # as in _through
+            return out + self._fail(error)
 
     def _again(self, data: bytes, now: float) -> bytes:
         """One whole event, as engines mostly send: it need not be looked for, nor read where it is as seen before."""
@@ -116,8 +118,8 @@ class StreamFilter:
             held = self._texts.read_again(data, now)
             if held is not None:
                 return self._hold(held, now)
-        except Exception:  # as in _through
-            return self._fail(data)
+        except Exception as error:  # as in _through
+            return self._fail(error, data)
         return self._through(self._reader.feed(data), now)
 
     def _through(self, events: Iterator[SseEvent], now: float) -> bytes:
@@ -128,9 +130,9 @@ class StreamFilter:
                 raw = event.raw
                 out.append(self._event(event, now))
                 raw = b""
-        except Exception:
+        except Exception as error:
             # Whatever goes wrong in here, nothing may pass by accident: the route says what happens.
-            out.append(self._fail(raw))
+            out.append(self._fail(error, raw))
         return b"".join(out)
 
     def _event(self, event: SseEvent, now: float) -> bytes:
@@ -161,6 +163,7 @@ class StreamFilter:
             first.expired = now
             self._texts.expire(first.slots)
             return self._leave()
+        self.failure = "NoVerdict"
         if moderation.failure_mode is FailureMode.CLOSED:
             return self._fail_closed()
         self._answer.let_all_pass()
@@ -192,8 +195,9 @@ class StreamFilter:
         self._end()
         return data + endings.blocked(self._texts.api, blocked, self._texts.last, self._texts.open_choices)
 
-    def _fail(self, raw: bytes = b"") -> bytes:
+    def _fail(self, error: Exception, raw: bytes = b"") -> bytes:
         """``raw``: the event that was at hand."""
+        self.failure = type(error).__name__
         if self._answer.policy.failure_mode is FailureMode.CLOSED:
             return self._fail_closed()
         held = [event.raw for event in self._held]

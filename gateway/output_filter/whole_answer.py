@@ -5,6 +5,7 @@ from gateway.output_filter.endings import CODE, error_body
 from gateway.output_filter.event_texts import FoundText, texts_of
 from gateway.output_filter.held_event import replaced
 from gateway.output_filter.json_spans import decoded, encoded, parse, spans
+from gateway.output_filter.scanner import NUMBER_IN_JSON
 from gateway.output_filter.sentences import SentenceGate
 from gateway.output_filter.shapes import Whole, api_of, role_of
 
@@ -35,7 +36,7 @@ def whole_change(
     """What a text of its own becomes; None = it stays as it is."""
     if not found.text:
         return (found.start, found.end, found.instead or b"null")
-    is_counted = is_counted and found.instead is None
+    is_counted = is_counted and found.instead in (None, NUMBER_IN_JSON.encode())
     text = answer.whole(found.text, found.role.writing, is_counted=is_counted)
     if text == found.text:
         return None

@@ -86,9 +86,10 @@ class TestFailure:
 
     def test_a_fault_of_its_own_is_a_failure(self, monkeypatch):
         monkeypatch.setattr(event_reader, "parse", lambda _: 1 / 0)
-        out, _ = run_filter(MASKING, [delta(0, {"content": "jane@example.com"})])
+        out, growing = run_filter(MASKING, [delta(0, {"content": "jane@example.com"})])
         assert b"jane" not in out
         assert b"output_filter_failed" in out
+        assert growing.failure == "ZeroDivisionError"
 
 
 class TestTime:

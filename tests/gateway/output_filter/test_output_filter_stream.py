@@ -76,7 +76,7 @@ def chats(draw) -> tuple[bytes, dict]:
     return b"".join([*stream, USAGE, DONE]), {key: text for key, text in texts.items() if text}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80)
 @given(chats(), PLACES)
 def test_every_text_of_a_chat_is_that_of_the_whole_text(chat, places):
     stream, texts = chat
@@ -89,14 +89,14 @@ def test_every_text_of_a_chat_is_that_of_the_whole_text(chat, places):
         assert not isinstance(key[1], int) or json.loads(text)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15)
 @given(chats())
 def test_a_stream_split_at_every_byte_gives_the_same(chat):
     stream, _ = chat
     assert run_filter(POLICY, [bytes([byte]) for byte in stream])[0] == run_filter(POLICY, [stream])[0]
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20)
 @given(chats(), st.sampled_from([b"\r\n", b"\r"]))
 def test_other_line_endings_stay(chat, ending):
     stream, _ = chat
@@ -104,7 +104,7 @@ def test_other_line_endings_stay(chat, ending):
     assert run_filter(POLICY, [stream.replace(b"\n", ending)])[0] == whole.replace(b"\n", ending)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=300), PLACES)
 def test_wild_bytes_give_the_same_for_every_chunking(data, places):
     stream = delta(0, {"content": "a"}) + b"data: " + data + b"\n\n" + data

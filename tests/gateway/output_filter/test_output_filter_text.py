@@ -83,7 +83,7 @@ def streamed(chunks: list[str], matcher: Matcher = PLAIN, writing: Writing | Non
     return out + growing.finish(), most
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(TEXTS, CUTS, WRITINGS)
 def test_every_chunking_gives_what_the_whole_text_gives(text, places, writing):
     out, most = streamed(cut(text, places), writing=writing)
@@ -91,7 +91,7 @@ def test_every_chunking_gives_what_the_whole_text_gives(text, places, writing):
     assert most <= PLAIN.width * 40  # a unit may be a long escape; hidden characters count to the next one
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(WILD, CUTS, WRITINGS)
 def test_wild_texts_give_the_same_for_every_chunking(text, places, writing):
     assert streamed(cut(text, places), writing=writing)[0] == whole(text, writing=writing)

@@ -95,6 +95,23 @@ def test_other_answers_are_filtered():
         json.loads(out)
 
 
+def test_what_a_model_wrote_as_json_is_text_whatever_it_is_called():
+    tool = {
+        "id": "4111111111111111",
+        "a@b.org": {"n": -4111111111111111, "code": ["4111 1111 1111 1111", 10, 4111111111111111]},
+    }
+    body = {"type": "message", "id": "msg_4111111111111111", "content": [{"type": "tool_use", "input": tool}]}
+    out, answer = through(json.dumps(body).encode())
+    expected = {"id": "[CARD]", "[EMAIL]": {"n": 0, "code": ["[CARD]", 10, 0]}}
+    assert json.loads(out) == {**body, "content": [{"type": "tool_use", "input": expected}]}
+    assert answer.counts == {"card": 4, "email": 1}
+
+
+def test_a_word_of_the_form_may_not_hold_a_number():
+    out, _ = through(b'{"choices": [], "status": "4111111111111111", "type": "x.y_2025-01"}')
+    assert json.loads(out) == {"choices": [], "status": "[CARD]", "type": "x.y_2025-01"}
+
+
 def test_a_blocked_value_withholds_the_answer():
     out, answer = through(b'{"choices":[{"message":{"content":"a@b.org"}}]}', BLOCKING)
     assert json.loads(out)["error"]["code"] == "content_filter"
