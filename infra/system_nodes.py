@@ -1,6 +1,5 @@
 """Nodes for what is no engine: DNS, KEDA, Kueue, the gateway, the control plane."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,14 +8,13 @@ from pulumi_aws import ec2, eks
 
 from fleet.cloud.labels import POOL_LABEL
 from fleet.cloud.node_groups import Scaling
+from fleet.cloud.node_types import is_arm
 from infra.autoscaler import ScaledGroup
 from infra.group_size import UNKNOWN_TO_THE_FILE, scaling_config
 from infra.stack_config import SystemNodesConfig
 
 POOL = "system"
 ROOT_GIB = 100
-_ARM = re.compile(r"^[a-z]+\d+g")
-"""Names of types with the cloud's own Arm processors: a ``g`` after the generation."""
 TAGGED = ("instance", "volume", "network-interface")
 
 
@@ -93,11 +91,6 @@ class SystemNodes(pulumi.ComponentResource):
             ],
             opts=pulumi.ResourceOptions(parent=self),
         )
-
-
-def is_arm(instance_type: str) -> bool:
-    """Whether a type has an Arm processor."""
-    return _ARM.match(instance_type) is not None
 
 
 def ami_type(instance_types: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from fleet.cloud import node_images
+from fleet.cloud import node_images, node_types
 from fleet.cloud.finding import Finding
 from fleet.cloud.node_images import AMI_TYPES
 from policies.adapter import Check, Seen, Stack
@@ -23,10 +23,8 @@ def _ami_type(seen: Seen) -> Iterator[Finding]:
     name = text(seen.props, "amiType")
     if name is None:
         return
-    known = AMI_TYPES.get(name)
-    is_gpu = bool(Group(seen).shapes)  # every GPU instance of the table is x86_64
-    architecture = "x86_64" if is_gpu or known is None or known.architecture is None else known.architecture
-    yield from node_images.ami_type_findings(name, architecture=architecture)
+    architectures = {node_types.architecture_of(item) for item in Group(seen).types}
+    yield from node_images.ami_type_findings(name, architectures=architectures)
 
 
 def _driver(seen: Seen) -> Iterator[Finding]:

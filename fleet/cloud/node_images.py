@@ -138,13 +138,16 @@ AMI_TYPES: Mapping[str, AmiType] = {name: _linux(name) for name in _LINUX} | {
 """Linux AMI types by name; a Windows type is no place for engines and counts as unknown."""
 
 
-def ami_type_findings(name: str, *, architecture: Architecture = "x86_64") -> Iterator[Finding]:
-    """Whether EKS has such a type for the instance; every GPU instance of the table is x86_64."""
+def ami_type_findings(name: str, *, architectures: Collection[Architecture] = ()) -> Iterator[Finding]:
+    """Whether EKS has such a type for the instances, which have these architectures."""
     found = AMI_TYPES.get(name)
     if found is None:
         yield Finding(AMI_TYPE, f"the AMI type '{name}' is not one for Linux nodes")
-    elif found.architecture not in (None, architecture):
-        yield Finding(AMI_TYPE, f"{name} is for {found.architecture} and the instance is {architecture}")
+        return
+    others = sorted(set(architectures) - {found.architecture})
+    if found.architecture is not None and others:
+        message = f"{name} is for {found.architecture} and the instance is {', '.join(others)}"
+        yield Finding(AMI_TYPE, message, "take an AMI type and instances of one architecture")
 
 
 def driver_findings(ami_type: str, *, gpus: int) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from fleet.cloud.finding import CloudRule, Finding, Grade
+from fleet.cloud.node_images import Architecture
 from fleet.hardware import instance_types
 from fleet.nearest import did_you_mean
 
@@ -15,6 +16,9 @@ _NUMBER = re.compile(r"[1-9]\d*(\.0)?")
 """Numbers come as ``7`` or, through the engine, as ``7.0``."""
 _GPU_FAMILY = re.compile(r"(g|gr|p)\d")
 """Families of instances with NVIDIA GPUs begin like this."""
+
+_ARM = re.compile(r"[a-z]+\d+g|a1\.|p6e-gb")
+"""Families with Arm processors: a ``g`` behind the generation, the first of them, and those of Grace."""
 
 UNKNOWN_TYPE = CloudRule(
     "instance-type-unknown",
@@ -35,6 +39,16 @@ TEMPLATE_VERSION = CloudRule(
 def is_gpu_type(name: str) -> bool:
     """Whether an instance type has NVIDIA GPUs, by the table or by its family."""
     return name in instance_types() or _GPU_FAMILY.match(name.strip().casefold()) is not None
+
+
+def is_arm(name: str) -> bool:
+    """Whether an instance type has an Arm processor, by its family."""
+    return _ARM.match(name.strip().casefold()) is not None
+
+
+def architecture_of(name: str) -> Architecture:
+    """The architecture of an instance type's processors."""
+    return "arm64" if is_arm(name) else "x86_64"
 
 
 def type_findings(name: str) -> Iterator[Finding]:

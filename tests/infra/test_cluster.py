@@ -4,12 +4,13 @@ import json
 
 import pytest
 
+from fleet.cloud.node_types import is_arm
 from infra.add_ons import BEFORE_NODES, ON_NODES, AddOns, AddOnsArgs
 from infra.cluster import Cluster, ClusterArgs
 from infra.cluster_names import admin_word
 from infra.providers import kubeconfig_text, tags_of
 from infra.stack_config import SystemNodesConfig
-from infra.system_nodes import SystemNodes, SystemNodesArgs, ami_type, is_arm
+from infra.system_nodes import SystemNodes, SystemNodesArgs, ami_type
 from infra.versions import ADD_ONS, add_on_version, add_ons_of, chart, numbers
 from tests.infra.recording import record
 from tests.infra.stacks import ADD_ON_VERSIONS, ADMIN, DEV, PROD, RELEASE, STAGING, stack

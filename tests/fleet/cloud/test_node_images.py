@@ -30,7 +30,7 @@ def test_nodes_without_gpus_take_any_ami(ami):
 
 @given(ami=TYPES)
 def test_an_ami_type_is_for_one_architecture(ami):
-    both = [ids(node_images.ami_type_findings(ami, architecture=arch)) for arch in ("x86_64", "arm64")]
+    both = [ids(node_images.ami_type_findings(ami, architectures=[arch])) for arch in ("x86_64", "arm64")]
     assert both.count([]) == (2 if ami == "CUSTOM" else 1)
 
 
