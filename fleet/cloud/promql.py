@@ -1,6 +1,7 @@
 """What a PromQL query gives: one series or several, a sum or an average, and the metrics that it can't do without.
 
-Reads as much of the language as triggers are written in; what it can't read it says.
+Reads as much of the language as triggers are written in; what it can't read it says. Keywords and aggregations count in
+any case, as Prometheus reads them; names of functions, metrics and labels don't.
 """
 
 import re
@@ -83,12 +84,17 @@ class _Reader:
     def here(self) -> str | None:
         return self._tokens[self._place] if self._place < len(self._tokens) else None
 
+    @property
+    def _keyword(self) -> str | None:
+        """What stands here, if it is read as a keyword."""
+        return self.here.lower() if self.here is not None else None
+
     def expression(self, least: int = 0) -> Shape:
         self._depth += 1
         if self._depth > MAX_DEPTH:
             raise UnreadableQuery(f"nested deeper than {MAX_DEPTH} levels")
         left = self._operand()
-        while (operator := self.here) is not None and _PRECEDENCE.get(operator, -1) > least:
+        while (operator := self._keyword) is not None and _PRECEDENCE.get(operator, -1) > least:
             self._take()
             self._matching()
             left = joined(operator, left, self.expression(_PRECEDENCE[operator] - (operator == "^")))
@@ -123,8 +129,8 @@ class _Reader:
     def _named(self, word: str) -> Shape:
         if word.lower() in ("inf", "nan"):
             return number(None)
-        if word in _AGGREGATIONS | _MANY:
-            return self._aggregation(word)
+        if word.lower() in _AGGREGATIONS | _MANY:
+            return self._aggregation(word.lower())
         if self.here == "(":
             return called(word, self._arguments())
         if self.here == "{":
@@ -175,9 +181,9 @@ class _Reader:
         return aggregated(word, inner, labels if is_by else None, None if is_by else labels)
 
     def _grouping(self) -> tuple[str, frozenset[str]] | None:
-        if self.here not in ("by", "without"):
+        if self._keyword not in ("by", "without"):
             return None
-        return self._take(), frozenset(map(_unquoted, self._labels())) - {","}
+        return self._take().lower(), frozenset(map(_unquoted, self._labels())) - {","}
 
     def _labels(self) -> list[str]:
         self._take("(")
@@ -198,17 +204,17 @@ class _Reader:
         return found
 
     def _matching(self) -> None:
-        if self.here == "bool":
+        if self._keyword == "bool":
             self._take()
-        while self.here in _MATCHING:
+        while self._keyword in _MATCHING:
             self._take()
             if self.here == "(":
                 self._labels()
 
     def _modifiers(self) -> None:
         steps: dict[str, Callable[[], None]] = {"[": self._range, "offset": self._offset, "@": self._offset}
-        while self.here in steps:
-            word = self._take()
+        while self._keyword in steps:
+            word = self._take().lower()
             steps[word]()
 
     def _range(self) -> None:

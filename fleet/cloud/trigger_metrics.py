@@ -67,9 +67,10 @@ def metric_findings(where: str, shape: Shape, dialects: Sequence[MetricsDialect]
     families = frozenset(_family(name) for name in known)
     for group in shape.needs:
         own = sorted(name for name in group if _family(name) in families)
-        if own and not any(_may_be(name, known, dialects) for name in own):
-            close = nearest(own[0], known | _listed(dialects))
-            engines = ", ".join(sorted({dialect.name for dialect in dialects}))
+        if own and not any(_may_be(name, known, _named_like(name, dialects)) for name in own):
+            behind = _named_like(own[0], dialects)
+            close = nearest(own[0], known | _listed(behind))
+            engines = ", ".join(sorted({dialect.name for dialect in behind}))
             remedy = f"take {close}" if close else f"take one of {', '.join(sorted(known))}"
             yield Finding(METRIC_KNOWN, f"{where} asks for {', '.join(own)}, which {engines} does not have", remedy)
 
@@ -78,6 +79,12 @@ def names_of(dialect: MetricsDialect) -> frozenset[str]:
     """The metrics of a dialect that matter here, without the labels that some are named with."""
     values = (getattr(dialect, item.name) for item in fields(dialect) if item.name not in ("name", "path", "source"))
     return frozenset(value.partition("{")[0] for value in values if isinstance(value, str))
+
+
+def _named_like(metric: str, dialects: Sequence[MetricsDialect]) -> tuple[MetricsDialect, ...]:
+    """The dialects whose metrics begin as this one does: no other engine has it, whichever may run there."""
+    family = _family(metric)
+    return tuple(item for item in dialects if any(_family(name) == family for name in names_of(item)))
 
 
 def _may_be(name: str, known: frozenset[str], dialects: Sequence[MetricsDialect]) -> bool:
