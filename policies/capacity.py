@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from fleet.cloud import purchase
 from fleet.cloud.finding import Finding
 from policies.adapter import Check, Seen
-from policies.groups import NODE_GROUP, PLACEMENT_GROUP, RESERVATION, Group
+from policies.groups import NODE_GROUP, PLACEMENT_GROUP, Group, groups_in
 from policies.reading import at, text
+from policies.words import names_of
 
 
 def _target(seen: Seen) -> Iterator[Finding]:
@@ -35,7 +36,7 @@ def _reservation_zone(seen: Seen) -> Iterator[Finding]:
     if group.template is None or group.reservation_id is None:
         return
     zones = group.zones
-    known = _zone_of(group.template, group.reservation_id)
+    known = _zone_of(group, group.reservation_id)
     if known is not None:
         yield from purchase.reservation_zone_findings(known, zones)
     elif len(zones) > 1:
@@ -44,26 +45,55 @@ def _reservation_zone(seen: Seen) -> Iterator[Finding]:
 
 def _reservation_type(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
-    own = group.template.links("capacityReservationSpecification", RESERVATION) if group.template else ()
-    for reservation in own:
+    for reservation in group.reservations:
         held = text(reservation.props, "instanceType")
         if held is not None:
             yield from purchase.reservation_type_findings(held, group.types)
 
 
-def _zone_of(template: Seen, reservation_id: str) -> str | None:
+def _zone_of(group: Group, reservation_id: str) -> str | None:
     """The zone of a reservation: of the stack's own, else as the stack's configuration says it."""
-    own = template.links("capacityReservationSpecification", RESERVATION)
+    own = group.reservations
     if own:
         return text(own[0].props, "availabilityZone")
-    return template.ground.stack.reservation_zones.get(reservation_id)
+    return group.seen.ground.stack.reservation_zones.get(reservation_id)
 
 
 def _placement(seen: Seen) -> Iterator[Finding]:
     group = Group(seen)
     strategy = _strategy(group)
-    if strategy is not None:
-        yield from purchase.placement_findings(strategy, zones=group.zones, reservation_id=group.buying.reservation)
+    if strategy is None:
+        return
+    names = _placement_names(group)
+    yield from purchase.placement_findings(
+        strategy,
+        zones=group.zones,
+        reservation_id=group.buying.reservation,
+        is_reserved_into=any(_reserves_into(reservation, names) for reservation in group.reservations),
+    )
+    if strategy == "cluster":
+        others = [item for item in groups_in(seen.stack) if item.seen is not seen and names & _placement_names(item)]
+        yield from purchase.shared_placement_findings(group.zones, {item.seen.name: item.zones for item in others})
+
+
+def _placement_names(group: Group) -> frozenset[str]:
+    """What its placement group is called: by the resource of the stack, else by name or id; nothing = there is none."""
+    if group.template is None or not at(group.template_props, "placement"):
+        return frozenset()
+    own = group.template.links("placement", PLACEMENT_GROUP)
+    if own:
+        return names_of(own[0].props) | {own[0].urn}
+    written = (text(group.template_props, "placement", key) for key in ("groupName", "groupId"))
+    return frozenset(name for name in written if name)
+
+
+def _reserves_into(reservation: Seen, names: frozenset[str]) -> bool:
+    """Whether a reservation holds instances of a placement group: by the resource, else by the name in its ARN."""
+    if any(group.urn in names for group in reservation.links("placementGroupArn", PLACEMENT_GROUP)):
+        return True
+    if reservation.comes_from("placementGroupArn", PLACEMENT_GROUP):
+        return False
+    return (text(reservation.props, "placementGroupArn") or "").rpartition(":placement-group/")[2] in names
 
 
 def _placement_strategy(seen: Seen) -> Iterator[Finding]:

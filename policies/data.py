@@ -18,8 +18,11 @@ STORAGE_CLASS = "kubernetes:storage.k8s.io/v1:StorageClass"
 BUCKETS = ("aws:s3/bucket:Bucket", "aws:s3/bucketV2:BucketV2")
 REPOSITORY = "aws:ecr/repository:Repository"
 _S3 = "aws:s3/bucket"
-ENCRYPTION = f"{_S3}ServerSideEncryptionConfiguration:BucketServerSideEncryptionConfiguration"
-VERSIONS = f"{_S3}Versioning:BucketVersioning"
+ENCRYPTIONS = tuple(
+    f"{_S3}ServerSideEncryptionConfiguration{kind}:BucketServerSideEncryptionConfiguration{kind}" for kind in ("", "V2")
+)
+VERSIONS = tuple(f"{_S3}Versioning{kind}:BucketVersioning{kind}" for kind in ("", "V2"))
+"""What stands beside a bucket; the SDK has each under its name of before as well."""
 _BLOCK_DEVICE_DRIVERS = ("ebs.csi.aws.com", "ebs.csi.eks.amazonaws.com", "kubernetes.io/aws-ebs")
 
 
@@ -41,10 +44,14 @@ def _repository_key(seen: Seen) -> Iterator[Finding]:
 
 
 def _bucket_key(seen: Seen) -> Iterator[Finding]:
-    beside = seen.stack.pointing_at(seen, ENCRYPTION, "bucket")
+    beside = _beside(seen, ENCRYPTIONS)
     rules = [(item, rule) for item in beside for rule in parts(item.props, "rules")]
     has_key = bool(rules) and all(_encrypts_with_own_key(item, rule) for item, rule in rules)
     yield from data.own_key_findings("bucket", seen.name, has_own_key=has_key)
+
+
+def _beside(bucket: Seen, types: tuple[str, ...]) -> tuple[Seen, ...]:
+    return tuple(item for type_ in types for item in bucket.stack.pointing_at(bucket, type_, "bucket"))
 
 
 def _encrypts_with_own_key(encryption: Seen, rule: Props) -> bool:
@@ -71,7 +78,7 @@ def _secrets(seen: Seen) -> Iterator[Finding]:
 
 
 def _versions(seen: Seen) -> Iterator[Finding]:
-    beside = seen.stack.pointing_at(seen, VERSIONS, "bucket")
+    beside = _beside(seen, VERSIONS)
     is_on = any(text(item.props, "versioningConfiguration", "status") == "Enabled" for item in beside)
     blocks = frozenset(data.BLOCKS)
     yield from data.bucket_findings(Bucket(seen.name, True, is_on, blocks=blocks))

@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from ipaddress import IPv4Network
 
 from fleet.cloud.interfaces import EFA_TYPES, Interface
 from fleet.cloud.node_types import is_gpu_type
 from fleet.cloud.purchase import Buying
 from fleet.hardware import InstanceType, instance_types
 from policies.adapter import Props, Seen, Stack
-from policies.reading import at, flag, number, parts, text, texts
+from policies.reading import Unreadable, at, flag, number, parts, text, texts
 
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
 TEMPLATE = "aws:ec2/launchTemplate:LaunchTemplate"
 CLUSTER = "aws:eks/cluster:Cluster"
 SUBNET = "aws:ec2/subnet:Subnet"
 PLACEMENT_GROUP = "aws:ec2/placementGroup:PlacementGroup"
-RESERVATION = "aws:ec2/capacityReservation:CapacityReservation"
+RESERVATIONS = (
+    "aws:ec2/capacityReservation:CapacityReservation",
+    "aws:ec2/capacityBlockReservation:CapacityBlockReservation",
+)
 _NOTHING: Props = {}
 _ONLY_RESERVED = "capacity-reservations-only"
 _ADDRESSES = (
@@ -119,6 +123,11 @@ class Group:
         return wants and any(shape.supports_efa for shape in self.shapes)
 
     @property
+    def reservations(self) -> tuple[Seen, ...]:
+        """The reservations of the stack that its launch template targets."""
+        return self.template.links("capacityReservationSpecification", *RESERVATIONS) if self.template else ()
+
+    @property
     def reservation_id(self) -> str | None:
         """The capacity reservation that its nodes take."""
         path = ("capacityReservationSpecification", "capacityReservationTarget", "capacityReservationId")
@@ -143,6 +152,17 @@ class Group:
 def groups_in(stack: Stack) -> tuple[Group, ...]:
     """All node groups of a stack."""
     return tuple(Group(seen) for seen in stack.of(NODE_GROUP))
+
+
+def addresses_of(subnet: Seen) -> IPv4Network | None:
+    """The range of a subnet; ``None`` = it is not written down."""
+    cidr = text(subnet.props, "cidrBlock")
+    if cidr is None:
+        return None
+    try:
+        return IPv4Network(cidr, strict=False)
+    except ValueError as error:
+        raise Unreadable(("cidrBlock",), cidr, "a range of IPv4 addresses") from error
 
 
 def _asks(value: object) -> bool:

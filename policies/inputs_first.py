@@ -82,23 +82,28 @@ def seen_props(type_: str, inputs: Props, outputs: Props) -> Props:
     return _InputsFirst(inputs, outputs, unused, left_out)
 
 
+def inputs_of(props: Props) -> Props | None:
+    """What people set of it, without any answer of the cloud; ``None`` = its inputs were not shown."""
+    return props.inputs if isinstance(props, _InputsFirst) else None
+
+
 class _InputsFirst(Mapping[str, Any]):
     """Inputs with the outputs behind them, in objects as well; a list of inputs stands alone, as sets have no order."""
 
     def __init__(self, inputs: Props, outputs: Props, unused: frozenset[str], left_out: frozenset[str]) -> None:
-        self._inputs, self._outputs, self._left_out = inputs, outputs, left_out
+        self.inputs, self._outputs, self._left_out = inputs, outputs, left_out
         self._set, self._filled = frozenset(inputs), frozenset(outputs) - unused
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 what a property holds is the provider's business
         if key in self._set:
-            value = self._inputs[key]
+            value = self.inputs[key]
             return self._object(key, value) if key in self._filled and isinstance(value, Mapping) else value
         if key in self._filled:
             return self._outputs[key]
         raise KeyError(key)
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self._inputs, *(key for key in self._outputs if key in self._filled - self._set)))
+        return iter((*self.inputs, *(key for key in self._outputs if key in self._filled - self._set)))
 
     def __len__(self) -> int:
         return len(self._set | self._filled)

@@ -1,6 +1,7 @@
 """Policies on Lustre file systems, their links to buckets and their ports."""
 
 from collections.abc import Iterator
+from ipaddress import IPv4Network
 
 from pulumi_policy.proxy import UnknownValueError
 
@@ -10,7 +11,7 @@ from fleet.cloud.lustre import FileSystem
 from fleet.cloud.lustre_links import Link, Linked
 from fleet.cloud.node_groups import LUSTRE_TAINT_KEY
 from policies.adapter import Check, Props, Seen, Stack
-from policies.groups import CLUSTER, NODE_GROUP, TEMPLATE, Group
+from policies.groups import CLUSTER, NODE_GROUP, SUBNET, TEMPLATE, Group, addresses_of
 from policies.helm import has_chart
 from policies.reading import at, count, flag, number, parts, text, texts
 from policies.security_groups import GROUP, openings_of
@@ -66,7 +67,7 @@ def _is_said(props: Props, key: str) -> bool:
 def _metadata_mode(seen: Seen) -> str | None:
     if at(seen.props, "metadataConfiguration") is None:
         return None
-    return text(seen.props, "metadataConfiguration", "mode") or "AUTOMATIC"
+    return text(seen.props, "metadataConfiguration", "mode") or ""
 
 
 def _link(seen: Seen, bucket: str) -> Link:
@@ -119,9 +120,18 @@ def _ports(seen: Seen) -> Iterator[Finding]:
     groups = seen.links("securityGroupIds", GROUP)
     strangers = {item.name for item in seen.stack.of(GROUP)} - _names_of_node_groups(seen.stack)
     openings = [item for group in groups for item in openings_of(group) if item.peer not in strangers]
-    yield from lustre_ports.port_findings(openings, has_efa=flag(seen.props, "efaEnabled"))
+    has_ranges = any("/" in item.peer for item in openings)
+    own = _addresses(seen) if has_ranges else ()
+    yield from lustre_ports.port_findings(openings, has_efa=flag(seen.props, "efaEnabled"), own=own)
     if groups:
-        yield from lustre_ports.way_out_findings(openings)
+        yield from lustre_ports.way_out_findings(openings, own=own)
+
+
+def _addresses(seen: Seen) -> tuple[IPv4Network, ...]:
+    """The ranges of a file system's subnets; nothing where one stands outside of the stack."""
+    found = [addresses_of(subnet) for subnet in seen.links("subnetIds", SUBNET)]
+    known = tuple(item for item in found if item is not None)
+    return known if len(known) == len(found) and not seen.outside("subnetIds", SUBNET) else ()
 
 
 def _names_of_node_groups(stack: Stack) -> set[str]:

@@ -9,9 +9,9 @@ from fleet.cloud.lustre_ports import EVERY_PROTOCOL, SELF
 from fleet.cloud.network import Endpoint, NodeDemand
 from fleet.cloud.node_access import GuardedInterface
 from policies.adapter import Check, Seen, Stack
-from policies.groups import CLUSTER, NODE_GROUP, SUBNET, TEMPLATE, Group, interfaces_of
+from policies.groups import CLUSTER, NODE_GROUP, SUBNET, TEMPLATE, Group, addresses_of, interfaces_of
 from policies.helm import is_off
-from policies.reading import Unreadable, at, document, flag, has, number, parts, text, texts
+from policies.reading import at, document, flag, has, number, parts, text, texts
 from policies.routes import leads_outside
 from policies.security_groups import DEFAULT_GROUP, GROUP, RULES, openings_of, ranges_of
 
@@ -35,13 +35,7 @@ def _ipv4(subnet: Seen) -> IPv4Network | None:
     length = number(subnet.props, "ipv4NetmaskLength")
     if length is not None and 0 <= length <= _IPV4_BITS:
         return IPv4Network((0, length))
-    cidr = text(subnet.props, "cidrBlock")
-    if cidr is None:
-        return None
-    try:
-        return IPv4Network(cidr, strict=False)
-    except ValueError as error:
-        raise Unreadable(("cidrBlock",), cidr, "a range of IPv4 addresses") from error
+    return addresses_of(subnet)
 
 
 def _demand(group: Group) -> NodeDemand:
@@ -132,7 +126,10 @@ def _cluster_group_on(template: Seen, cluster: Seen) -> Iterator[Finding]:
     on_template = has(template.props, "vpcSecurityGroupIds")
     if not on_template and not on_interfaces:
         return
-    prop = "vpcSecurityGroupIds" if on_template else "networkInterfaces"
+    has_interfaces = bool(parts(template.props, "networkInterfaces"))
+    if has_interfaces and not on_interfaces:  # those of the template don't reach them: another rule speaks
+        return
+    prop = "networkInterfaces" if has_interfaces else "vpcSecurityGroupIds"
     if not template.comes_from(prop, CLUSTER) and template.stack.sources(template, prop):
         guarded = [GuardedInterface(item, frozenset({"others"})) for item in interfaces_of(template.props)]
         said = ("others",) if on_template else ()

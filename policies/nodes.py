@@ -7,10 +7,11 @@ from pulumi_policy.proxy import UnknownValueError
 from fleet.cloud import interfaces, node_access, node_groups, node_types
 from fleet.cloud.finding import Finding
 from fleet.cloud.node_groups import Scaling, Taint, TypePlaces
-from fleet.hardware import InstanceType
+from fleet.hardware import InstanceType, instance_types
 from policies import autoscalers
-from policies.adapter import Check, Seen, Stack, StackCheck, gathered
+from policies.adapter import Check, Props, Seen, Stack, StackCheck, gathered
 from policies.groups import NODE_GROUP, TEMPLATE, Group, interfaces_of
+from policies.inputs_first import inputs_of
 from policies.knowledge import Ground
 from policies.kubernetes_objects import all_objects
 from policies.reading import at, count, flag, has, labels, number, parts, text
@@ -21,6 +22,7 @@ _TEMPLATE_FIELDS = {
     "hibernationOptions": "hibernation_options",
     "instanceInitiatedShutdownBehavior": "instance_initiated_shutdown_behavior",
 }
+_BESIDE_IMAGE = {"ami_type": "amiType", "version": "version", "release_version": "releaseVersion"}
 _INTERFACE_FIELDS = {"subnetId": "subnet_id", "networkInterfaceId": "network_interface_id"}
 
 
@@ -29,8 +31,9 @@ def _interfaces(seen: Seen) -> Iterator[Finding]:
     asked = interfaces_of(seen.props)
     has_efa = any(item.type in interfaces.EFA_TYPES for item in asked)
     if asked:
-        for shape in _shapes(users):
-            yield from interfaces.interface_findings(shape, asked, wants_efa=has_efa)
+        yield from interfaces.layout_findings(asked)
+        for shape in _shapes(users) if users else _own_shape(seen):
+            yield from interfaces.fit_findings(shape, asked, wants_efa=has_efa)
     if not has_efa:
         for shape in _shapes(filter(_promises_efa, users)):
             yield from interfaces.label_findings(shape)
@@ -40,14 +43,21 @@ def _promises_efa(group: Group) -> bool:
     return labels(group.props, "labels").get(interfaces.EFA_LABEL) == "true"
 
 
+def _own_shape(template: Seen) -> Iterable[InstanceType]:
+    """The type that a template names itself: one that a node group does not use, but others do."""
+    found = instance_types().get(text(template.props, "instanceType") or "")
+    return () if found is None else (found,)
+
+
 def _shapes(groups: Iterable[Group]) -> Iterable[InstanceType]:
     return {shape.name: shape for group in groups for shape in group.shapes}.values()
 
 
 def _group_places(seen: Seen) -> Iterator[Finding]:
-    with_groups = sum(count(item, "securityGroups") > 0 for item in parts(seen.props, "networkInterfaces"))
     on_template = count(seen.props, "vpcSecurityGroupIds") + count(seen.props, "securityGroupNames")
-    yield from node_access.group_place_findings(template_groups=on_template, interfaces_with_groups=with_groups)
+    if on_template:
+        asked = count(seen.props, "networkInterfaces")
+        yield from node_access.group_place_findings(template_groups=on_template, interfaces=asked)
 
 
 def _template_fields(seen: Seen) -> Iterator[Finding]:
@@ -67,7 +77,7 @@ def _disk(seen: Seen) -> Iterator[Finding]:
 
 def _remote_access(seen: Seen) -> Iterator[Finding]:
     if Group(seen).has_template:
-        yield from node_groups.template_access_findings(has_remote_access=bool(at(seen.props, "remoteAccess")))
+        yield from node_groups.template_access_findings(has_remote_access=at(seen.props, "remoteAccess") is not None)
 
 
 def _types(seen: Seen) -> Iterator[Finding]:
@@ -93,11 +103,18 @@ def _template_version(seen: Seen) -> Iterator[Finding]:
 
 
 def _version_with_image(seen: Seen) -> Iterator[Finding]:
-    has_image = text(Group(seen).template_props, "imageId") is not None
-    keys = {"ami_type": "amiType", "version": "version", "release_version": "releaseVersion"}
-    if has_image:
-        said = {name: text(seen.props, key) for name, key in keys.items()}
-        yield from node_groups.image_findings(has_image=True, settings=said)
+    if text(Group(seen).template_props, "imageId") is None:
+        return
+    said = {name: text(props, key) for name, key in _BESIDE_IMAGE.items() for props in _said_by_people(seen)}
+    yield from node_groups.image_findings(has_image=True, settings=said)
+
+
+def _said_by_people(seen: Seen) -> tuple[Props, ...]:
+    """What a group is asked to be; the cloud answers `CUSTOM` and the cluster's version where nobody says them."""
+    own = inputs_of(seen.props)
+    if own is None:
+        return () if text(seen.props, "amiType") == "CUSTOM" else (seen.props,)
+    return (own,)
 
 
 def _scaling(seen: Seen) -> Iterator[Finding]:

@@ -1,5 +1,6 @@
 """Policies on GPUs that several pods share, as the labels of nodes and the values of charts say it."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ CONFIG_LABEL = "nvidia.com/device-plugin.config"
 DRA_DRIVERS = ("dra-driver-nvidia-gpu", "nvidia-dra-driver-gpu")
 """The chart's name, and its name of before."""
 _EVERY_GPU = "all-"
+_PROFILE = re.compile(r"all-\d")
+"""Every GPU in instances of one profile; other names are those of mixed layouts, such as ``all-balanced``."""
 _UNCUT = "all-disabled"
 _WAYS = {"timeSlicing": SharingWay.TIME_SLICING, "mps": SharingWay.MPS}
 """How the device plugin's configuration writes them."""
@@ -45,7 +48,7 @@ def _mig_image(seen: Seen) -> Iterator[Finding]:
 def _mig_profile(seen: Seen) -> str | None:
     """The profile into which every GPU of the nodes is cut; a mixed configuration is the MIG manager's own affair."""
     config = labels(seen.props, "labels").get(MIG_LABEL, "")
-    if not config.startswith(_EVERY_GPU) or "." not in config:
+    if _PROFILE.match(config) is None:
         return None
     return config.removeprefix(_EVERY_GPU).replace(".me", "+me")
 

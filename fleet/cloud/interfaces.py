@@ -80,12 +80,23 @@ def efa_layout(shape: InstanceType) -> tuple[Interface, ...]:
 
 def interface_findings(shape: InstanceType, interfaces: Sequence[Interface], *, wants_efa: bool) -> Iterator[Finding]:
     """What is wrong with the interfaces of a launch template for an instance type."""
-    cards = {card.index: card for card in shape.network_cards}
-    yield from _indices(shape, interfaces, cards)
-    yield from _types(shape, interfaces, cards)
+    yield from layout_findings(interfaces)
+    yield from fit_findings(shape, interfaces, wants_efa=wants_efa)
+
+
+def layout_findings(interfaces: Sequence[Interface]) -> Iterator[Finding]:
+    """What is wrong with the interfaces of a launch template for whatever instance type."""
+    yield from _places(interfaces)
     if not any((item.card, item.device, item.type) in ((0, 0, "interface"), (0, 0, "efa")) for item in interfaces):
         yield Finding(PRIMARY, "no interface with IP stands on card 0 device 0")
     yield from _addresses(interfaces)
+
+
+def fit_findings(shape: InstanceType, interfaces: Sequence[Interface], *, wants_efa: bool) -> Iterator[Finding]:
+    """What an instance type lacks of the interfaces that a launch template asks for."""
+    cards = {card.index: card for card in shape.network_cards}
+    yield from _indices(shape, interfaces, cards)
+    yield from _types(shape, interfaces, cards)
     found = sum(item.type in EFA_TYPES for item in interfaces)
     if wants_efa and shape.supports_efa and found != shape.max_efa_interfaces:
         message = f"{found} EFA interfaces; {shape.name} has {shape.max_efa_interfaces}"
@@ -118,15 +129,20 @@ def _efa_cards(shape: InstanceType) -> Iterator[NetworkCard]:
 def _indices(shape: InstanceType, interfaces: Sequence[Interface], cards: dict[int, NetworkCard]) -> Iterator[Finding]:
     for item in interfaces:
         card = cards.get(item.card)
-        if card is None:
+        if card is None and item.card >= 0:
             yield Finding(INDEX, f"network card {item.card}; {shape.name} has cards 0 to {len(cards) - 1}")
-        elif not 0 <= item.device < card.max_interfaces:
+        elif card is not None and item.device >= card.max_interfaces:
             message = f"device {item.device} on card {item.card}; that card of {shape.name} has {card.max_interfaces}"
             yield Finding(INDEX, message)
+
+
+def _places(interfaces: Sequence[Interface]) -> Iterator[Finding]:
+    for item in interfaces:
+        if min(item.card, item.device) < 0:
+            yield Finding(INDEX, f"device {item.device} on card {item.card}; both count from 0")
     for (index, device), count in Counter((item.card, item.device) for item in interfaces).items():
         if count > 1:
             yield Finding(INDEX, f"{count} interfaces on card {index} device {device}")
-
     for index, count in Counter(item.card for item in interfaces if item.type in EFA_TYPES).items():
         if count > 1:
             yield Finding(INDEX, f"{count} EFA interfaces on card {index}, which can have one", "one on each card")

@@ -98,7 +98,7 @@ class FileSystem:
     storage: str = "SSD"
     has_efa: bool = False
     metadata_mode: str | None = None
-    """``None`` = no metadata configuration."""
+    """``None`` = no metadata configuration; empty = one that says no mode."""
     metadata_iops: int | None = None
     """``None`` = not said."""
     version: str | None = None
@@ -233,6 +233,8 @@ def _metadata(system: FileSystem) -> Iterator[Finding]:
         yield Finding(
             METADATA, f"a metadata configuration on {system.deployment}", "leave it out, or take PERSISTENT_2"
         )
+    elif not mode:
+        yield Finding(METADATA, "a metadata configuration without a mode")
     elif mode == "AUTOMATIC":
         if iops is not None:
             yield Finding(METADATA, f"{iops} metadata IOPS with mode AUTOMATIC", "leave the IOPS out")

@@ -126,7 +126,8 @@ def _support(system: Linked) -> Iterator[Finding]:
 
 def _names_no_folder(path: str) -> bool:
     """Whether a path holds steps that are no names, such as ``..``."""
-    return bool({"", ".", ".."} & set(path.strip("/").split("/"))) and path.strip("/") != ""
+    names = path.strip("/")
+    return bool({"", ".", ".."} & set(names.split("/"))) if names else len(path) > 1
 
 
 def _overlap(one: str, other: str) -> bool:

@@ -4,8 +4,9 @@ Groups count when the file system is made: its network interfaces keep them, and
 so a mistake here costs a new file system.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import IPv4Network
 
 from fleet.cloud.finding import CloudRule, Finding, Grade
 
@@ -53,15 +54,20 @@ class Opening:
         return self.protocol in ("tcp", "6") and self.first_port <= first and last <= self.last_port
 
 
-def port_findings(openings: Sequence[Opening], *, has_efa: bool) -> Iterator[Finding]:
-    """What the rules of all groups of a file system leave shut that it needs.
+def port_findings(openings: Sequence[Opening], *, has_efa: bool, own: Sequence[IPv4Network] = ()) -> Iterator[Finding]:
+    """What the rules of all groups of a file system leave shut that it needs; ``own`` = the ranges of its subnets.
 
-    A range that is open for the nodes only is found: the file system's servers talk to each other as well. Which peer
-    are the nodes is not known here, so any other peer counts as them.
+    A range that is open for the nodes only is found: the file system's servers talk to each other as well. A range of
+    addresses that holds its subnets lets them in. Which peer are the nodes is not known here, so any other peer counts
+    as them.
     """
     peers = {opening.peer for opening in openings if opening.is_ingress}
-    for side, those in (("from the file system itself", peers & {SELF}), ("from any node", peers - {SELF})):
-        shut = [ports for ports in LUSTRE_PORTS if not any(_is_open(openings, peer, ports) for peer in those)]
+    itself = {peer for peer in peers if peer == SELF or _holds(peer, own)}
+    for side, those in (
+        ("from the file system itself", [itself]),
+        ("from any node", [{item} for item in peers - {SELF}]),
+    ):
+        shut = [ports for ports in LUSTRE_PORTS if not any(_is_open(openings, group, ports) for group in those)]
         if shut:
             evidence = {"peers": ", ".join(sorted(peers))}
             yield Finding(PORTS, f"TCP {_ranges(shut)} is not open {side}", evidence=evidence)
@@ -69,12 +75,16 @@ def port_findings(openings: Sequence[Opening], *, has_efa: bool) -> Iterator[Fin
         yield from _efa_traffic(openings)
 
 
-def way_out_findings(openings: Sequence[Opening]) -> Iterator[Finding]:
-    """What the rules of the groups keep in: the servers of a file system call each other and its nodes."""
+def way_out_findings(openings: Sequence[Opening], *, own: Sequence[IPv4Network] = ()) -> Iterator[Finding]:
+    """What the rules of the groups keep in: the servers of a file system call each other and its nodes.
+
+    Where the ranges of its subnets are not known, any range of addresses may hold them.
+    """
     out = [replace(opening, is_ingress=True) for opening in openings if not opening.is_ingress]
-    ranges = {opening.peer for opening in out if "/" in opening.peer}
-    for side, those in (("to itself", ranges | {SELF}), ("to any node", {opening.peer for opening in out} - {SELF})):
-        shut = [ports for ports in LUSTRE_PORTS if not any(_is_open(out, peer, ports) for peer in those)]
+    peers = {opening.peer for opening in out}
+    itself = {peer for peer in peers if peer == SELF or (_holds(peer, own) if own else "/" in peer)}
+    for side, those in (("to itself", [itself]), ("to any node", [{item} for item in peers - {SELF}])):
+        shut = [ports for ports in LUSTRE_PORTS if not any(_is_open(out, group, ports) for group in those)]
         if shut:
             yield Finding(PORTS, f"TCP {_ranges(shut)} of the file system is not open {side}", "open them outwards too")
 
@@ -83,10 +93,19 @@ def _ranges(ports: Sequence[tuple[int, int]]) -> str:
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ports)
 
 
-def _is_open(openings: Sequence[Opening], peer: str, ports: tuple[int, int]) -> bool:
-    """Whether a peer may come in by all ports of a range, by one rule or by several together."""
+def _holds(peer: str, own: Sequence[IPv4Network]) -> bool:
+    """Whether a peer is a range of addresses that holds all of some ranges."""
+    try:
+        found = IPv4Network(peer.strip(), strict=False)
+    except ValueError:  # a group, a prefix list, a range of IPv6
+        return False
+    return found.prefixlen == 0 or (bool(own) and all(item.subnet_of(found) for item in own))
+
+
+def _is_open(openings: Sequence[Opening], peers: Collection[str], ports: tuple[int, int]) -> bool:
+    """Whether a side comes in by all ports of a range under one of its names, by one rule or by several together."""
     return all(
-        any(opening.peer == peer and opening.lets_in(port, port) for opening in openings)
+        any(opening.peer in peers and opening.lets_in(port, port) for opening in openings)
         for port in range(ports[0], ports[1] + 1)
     )
 

@@ -11,9 +11,9 @@ _TEMPLATES = "EKS user guide, customize managed nodes with launch templates"
 GROUPS_TWICE = CloudRule(
     "security-groups-twice",
     Grade.HIGH,
-    "Security groups stand on the launch template or on its interfaces, never on both",
+    "Security groups stand on the interfaces of a launch template, and on the template itself where it has none",
     "with network interfaces, put the groups on each interface and leave vpc_security_group_ids out",
-    "terraform-aws-eks#1880, terraform-aws-eks#1907",
+    "terraform-aws-eks#1880, terraform-aws-eks#1907; botocore ec2 RequestLaunchTemplateData, SecurityGroupIds",
 )
 CLUSTER_GROUP = CloudRule(
     "cluster-security-group-missing",
@@ -68,18 +68,21 @@ class GuardedInterface:
         return f"card {self.interface.card} device {self.interface.device}"
 
 
-def group_place_findings(*, template_groups: int, interfaces_with_groups: int) -> Iterator[Finding]:
-    """Whether groups stand in both places; counts are enough, so it can be judged before ids are known."""
-    if template_groups and interfaces_with_groups:
-        message = f"{template_groups} security groups on the launch template and more on {interfaces_with_groups}"
-        yield Finding(GROUPS_TWICE, f"{message} of its network interfaces")
+def group_place_findings(*, template_groups: int, interfaces: int) -> Iterator[Finding]:
+    """Whether groups stand on a template beside interfaces, which they don't reach, whether those have some or not.
+
+    Counts are enough, so it can be judged before ids are known.
+    """
+    if template_groups and interfaces:
+        message = f"{template_groups} security groups on the launch template beside {interfaces} network interfaces"
+        yield Finding(GROUPS_TWICE, message)
 
 
 def cluster_group_findings(
     cluster_group: str, *, template_groups: Collection[str], interfaces: Sequence[GuardedInterface]
 ) -> Iterator[Finding]:
-    """Where the cluster's group is missing although groups are named."""
-    if template_groups and cluster_group not in template_groups:
+    """Where the cluster's group is missing although groups are named; groups beside interfaces are another rule's."""
+    if template_groups and not interfaces and cluster_group not in template_groups:
         yield Finding(CLUSTER_GROUP, f"the launch template names {len(template_groups)} groups without {cluster_group}")
     is_named = any(item.groups for item in interfaces)
     lacking = [item.place for item in interfaces if is_named and item.carries_ip and cluster_group not in item.groups]

@@ -13,6 +13,8 @@ from fleet.hardware import InstanceType
 
 _TEMPLATES = "EKS user guide, customize managed nodes with launch templates; botocore eks"
 TAINT_EFFECTS = ("NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE")
+MOST_TYPES = 20
+"""Instance types that a node group may name."""
 LUSTRE_TAINT_KEY = "fsx.csi.aws.com/agent-not-ready"
 """The CSI driver takes this taint away when it can mount; pods that come earlier fail."""
 _NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?"
@@ -159,6 +161,9 @@ def type_findings(places: TypePlaces) -> Iterator[Finding]:
     if places.template and places.group:
         named = ", ".join(places.group)
         yield Finding(INSTANCE_TYPES, f"the launch template says {places.template} and the node group {named}")
+    if len(places.group) > MOST_TYPES:
+        message = f"the node group names {len(places.group)} instance types, and EKS takes {MOST_TYPES}"
+        yield Finding(INSTANCE_TYPES, message, f"name {MOST_TYPES} types or fewer")
     if not places.template and not places.group:
         message = "neither the launch template nor the node group names an instance type"
         yield Finding(INSTANCE_TYPES, f"{message}; EKS would take t3.medium")

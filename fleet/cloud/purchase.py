@@ -1,6 +1,6 @@
 """How nodes are bought: reservations, Capacity Blocks, spot, placement groups and the zones that go with them."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -190,16 +190,32 @@ def sold_findings(shape: InstanceType, buying: Buying) -> Iterator[Finding]:
 
 
 def placement_findings(
-    strategy: str | None, *, zones: Collection[str], reservation_id: str | None
+    strategy: str | None,
+    *,
+    zones: Collection[str],
+    reservation_id: str | None,
+    is_reserved_into: bool = False,
 ) -> Iterator[Finding]:
-    """What is wrong with a placement group; ``None`` = there is none."""
+    """What is wrong with a placement group; ``None`` = there is none.
+
+    ``is_reserved_into``: the reservation holds instances of this very group.
+    """
     if strategy is None:
         return
-    if reservation_id:
+    if reservation_id and not is_reserved_into:
         message = f"a placement group ({strategy}) beside the reservation {reservation_id}"
         yield Finding(PLACEMENT_RESERVATION, f"{message}: instances would have to match both")
     if strategy == "cluster" and len(set(zones)) > 1:
         yield Finding(PLACEMENT_ZONES, f"a cluster placement group with nodes in {', '.join(sorted(set(zones)))}")
+
+
+def shared_placement_findings(zones: Collection[str], others: Mapping[str, Collection[str]]) -> Iterator[Finding]:
+    """Whether all who share a cluster placement group stand in one zone; ``others`` by name, with their zones."""
+    away = {name: sorted(set(found) - set(zones)) for name, found in sorted(others.items())}
+    named = [f"those of {name} in {', '.join(found)}" for name, found in away.items() if found]
+    if len(set(zones)) == 1 and named:
+        message = f"a cluster placement group with these nodes in {', '.join(zones)} and {', '.join(named)}"
+        yield Finding(PLACEMENT_ZONES, message)
 
 
 def strategy_findings(shape: InstanceType, strategy: str) -> Iterator[Finding]:

@@ -168,9 +168,15 @@ def test_without_any_group_eks_attaches_the_clusters_itself(name):
 
 def test_groups_in_both_places_are_found():
     for template, interfaces in ((0, 33), (1, 0), (0, 0)):
-        assert not list(node_access.group_place_findings(template_groups=template, interfaces_with_groups=interfaces))
-    found = node_access.group_place_findings(template_groups=1, interfaces_with_groups=33)
+        assert not list(node_access.group_place_findings(template_groups=template, interfaces=interfaces))
+    found = node_access.group_place_findings(template_groups=1, interfaces=33)
     assert ids(found) == ["security-groups-twice"]
+
+
+@given(name=INSTANCES)
+def test_groups_of_a_template_beside_interfaces_are_the_business_of_one_rule(name):
+    interfaces = guarded(hardware.instance(name), {"sg-cluster"})
+    assert not list(node_access.cluster_group_findings("sg-cluster", template_groups=["sg"], interfaces=interfaces))
 
 
 @pytest.mark.parametrize(("tokens", "hops", "expected"), [
