@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 
 ROLE = "aws:iam/role:Role"
+CLUSTER = "aws:eks/cluster:Cluster"
+ADD_ON = "aws:eks/addon:Addon"
 POD_IDENTITY = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
 IDENTITY_DOCUMENTS: Mapping[str, str] = {
     "aws:iam/rolePolicy:RolePolicy": "policy",
@@ -82,6 +84,46 @@ GRANTEES: Mapping[str, str] = {
 """Who is given something outside of a document."""
 NARROWED_BY = ("sourceAccount", "sourceArn", "principalOrgId", "organizationId", "condition")
 """What narrows a grantee that is everyone."""
+WITH_OPTIONAL_DOCUMENT = frozenset(
+    {
+        POD_IDENTITY,
+        "aws:ecr/repositoryCreationTemplate:RepositoryCreationTemplate",
+        "aws:glacier/vault:Vault",
+        "aws:kms/externalKey:ExternalKey",
+        "aws:kms/key:Key",
+        "aws:kms/replicaExternalKey:ReplicaExternalKey",
+        "aws:kms/replicaKey:ReplicaKey",
+        "aws:opensearch/domain:Domain",
+        "aws:s3/accessPoint:AccessPoint",
+        "aws:s3/bucket:Bucket",
+        "aws:s3/bucketV2:BucketV2",
+        "aws:secretsmanager/secret:Secret",
+        "aws:sns/topic:Topic",
+        "aws:sqs/queue:Queue",
+        "aws:transfer/access:Access",
+        "aws:transfer/user:User",
+    }
+)
+"""Where an empty text is no document; everywhere else it is one that IAM refuses."""
+ROLES: Mapping[str, tuple[str, ...]] = {
+    CLUSTER: ("roleArn",),
+    POD_IDENTITY: ("roleArn",),
+    "aws:eks/capability:Capability": ("roleArn",),
+    "aws:eks/fargateProfile:FargateProfile": ("podExecutionRoleArn",),
+}
+"""Where the ARN of a role has to stand."""
+OPTIONAL_ROLES: Mapping[str, tuple[str, ...]] = {
+    CLUSTER: ("computeConfig.nodeRoleArn",),
+    POD_IDENTITY: ("targetRoleArn",),
+    ADD_ON: ("serviceAccountRoleArn", "podIdentityAssociations.roleArn"),
+    "aws:ec2/flowLog:FlowLog": ("iamRoleArn", "deliverCrossAccountRole"),
+}
+"""Where the ARN of a role may stand; behind a point in every member of a list."""
+PRINCIPALS: Mapping[str, str] = {
+    "aws:eks/accessEntry:AccessEntry": "principalArn",
+    "aws:eks/accessPolicyAssociation:AccessPolicyAssociation": "principalArn",
+}
+"""Where the ARN of a role or a user has to stand."""
 ATTACHMENTS: Mapping[str, str] = {
     "aws:iam/rolePolicyAttachment:RolePolicyAttachment": "policyArn",
     "aws:iam/policyAttachment:PolicyAttachment": "policyArn",

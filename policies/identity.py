@@ -10,25 +10,29 @@ from policies.adapter import Check, Props, Seen
 from policies.iam_places import (
     ATTACHMENTS,
     BUCKET_DOCUMENTS,
+    CLUSTER,
     GRANTEES,
     IDENTITY_DOCUMENTS,
     NARROWED_BY,
-    POD_IDENTITY,
+    OPTIONAL_ROLES,
+    PRINCIPALS,
     RESOURCE_DOCUMENTS,
     ROLE,
+    ROLES,
+    WITH_OPTIONAL_DOCUMENT,
 )
 from policies.reading import at, json_at, parts, text, texts
 
 _OF_RESOURCES = {**RESOURCE_DOCUMENTS, **BUCKET_DOCUMENTS}
-CLUSTER = "aws:eks/cluster:Cluster"
-_ROLE_USERS = (CLUSTER, POD_IDENTITY)
+_ROLE_USERS = tuple(dict.fromkeys((*ROLES, *OPTIONAL_ROLES)))
 
 
 def _documents(seen: Seen) -> Iterator[tuple[DocumentKind, IamDocument]]:
     """The IAM documents of a resource; a place that holds nothing has none."""
     for kind, props, key in _places(seen):
         found = json_at(props, key)
-        if found not in (None, ""):
+        is_empty = found == "" and (props is not seen.props or seen.type in WITH_OPTIONAL_DOCUMENT)
+        if found is not None and not is_empty:
             yield kind, read_document(found)
 
 
@@ -43,8 +47,8 @@ def _places(seen: Seen) -> Iterator[tuple[DocumentKind, Props, str]]:
 
 
 def _shape(seen: Seen) -> Iterator[Finding]:
-    for _, found in _documents(seen):
-        yield from identity.shape_findings(found)
+    for kind, found in _documents(seen):
+        yield from identity.shape_findings(found, kind)
 
 
 def _identity(seen: Seen) -> Iterator[Finding]:
@@ -71,7 +75,19 @@ def _attached(seen: Seen) -> Iterator[Finding]:
 
 
 def _role_arn(seen: Seen) -> Iterator[Finding]:
-    yield from identity.role_findings("role_arn", text(seen.props, "roleArn") or "")
+    for key in ROLES.get(seen.type, ()):
+        yield from identity.role_findings(key, text(seen.props, key) or "")
+    for path in OPTIONAL_ROLES.get(seen.type, ()):
+        *above, key = path.split(".")
+        for props in parts(seen.props, *above) if above else (seen.props,):
+            arn = text(props, key)
+            if arn is not None:
+                yield from identity.role_findings(path, arn)
+
+
+def _principal(seen: Seen) -> Iterator[Finding]:
+    key = PRINCIPALS[seen.type]
+    yield from identity.principal_findings(key, text(seen.props, key) or "")
 
 
 def _access(seen: Seen) -> Iterator[Finding]:
@@ -88,5 +104,6 @@ CHECKS = (
     Check((identity.TRUST_EVERYONE,), tuple(GRANTEES), _grantee),
     Check((identity.ADMIN_POLICY, identity.ACTION_WILDCARD), tuple(ATTACHMENTS), _attached),
     Check((identity.ROLE_ARN,), _ROLE_USERS, _role_arn),
+    Check((identity.ROLE_ARN,), tuple(PRINCIPALS), _principal),
     Check((identity.CREATOR_ADMIN,), (CLUSTER,), _access),
 )

@@ -40,6 +40,8 @@ class Statement:
     principals: tuple[tuple[str, str], ...] = ()
     """Kind (``AWS``, ``Service``, ``Federated``; ``*`` for all) and who."""
     conditions: tuple[Condition, ...] = ()
+    elements: frozenset[str] = frozenset()
+    """What it says anything about, in lower case: ``effect``, ``action``, ``resource``, …"""
 
     @property
     def name(self) -> str:
@@ -92,6 +94,7 @@ class _Reader:
             inverts=tuple(name for key, name in _INVERTS.items() if key in item),
             principals=tuple(self._principals(item["principal"])) if "principal" in item else (),
             conditions=tuple(self._conditions(item["condition"])) if "condition" in item else (),
+            elements=frozenset(item),
         )
 
     def _texts(self, key: str, value: object) -> Iterator[str]:

@@ -123,10 +123,25 @@ def statements_of(document: object) -> tuple[Statement, ...]:
     return read_document(document).statements
 
 
-def shape_findings(document: IamDocument) -> Iterator[Finding]:
-    """What of a document can't be read, and so is not judged by the other rules."""
-    if document.problems:
-        yield Finding(UNREADABLE, "; ".join(_few(document.problems)))
+def shape_findings(document: IamDocument, kind: DocumentKind | None = None) -> Iterator[Finding]:
+    """What of a document can't be read, or IAM does not take where it stands; ``None`` = it stands anywhere."""
+    misplaced = [problem for item in document.statements for problem in _misplaced(item, kind)] if kind else []
+    problems = tuple(dict.fromkeys((*document.problems, *misplaced)))
+    if problems:
+        yield Finding(UNREADABLE, "; ".join(_few(problems)))
+
+
+def _misplaced(statement: Statement, kind: DocumentKind) -> Iterator[str]:
+    """What a statement of an identity has to say and one of a thing may leave out, and the other way round."""
+    who, what = ({name, f"not{name}"} & statement.elements for name in ("principal", "resource"))
+    if kind == "identity" and who:
+        yield "a statement names a Principal, and what an identity may do names none: it is whoever carries it"
+    if kind == "identity" and not what:
+        yield "a statement says no Resource"
+    if kind != "identity" and not who:
+        yield "a statement says no Principal"
+    if kind == "trust" and what:
+        yield "a statement names a Resource, and the trust of a role has none"
 
 
 def document_findings(kind: DocumentKind, statements: Sequence[Statement]) -> Iterator[Finding]:
@@ -161,6 +176,12 @@ def role_findings(what: str, arn: str) -> Iterator[Finding]:
     """What is wrong with the role that something is given."""
     if not _ROLE_ARN.fullmatch(arn):
         yield Finding(ROLE_ARN, f"{what} is {arn!r}, which is no ARN of a role")
+
+
+def principal_findings(what: str, arn: str) -> Iterator[Finding]:
+    """What is wrong with whom a cluster lets in: a role, or a single person."""
+    if not _ROLE_ARN.fullmatch(arn.replace(":user/", ":role/", 1)):
+        yield Finding(ROLE_ARN, f"{what} is {arn!r}, which is no ARN of a role or a user")
 
 
 def access_findings(access: ClusterAccess) -> Iterator[Finding]:
