@@ -75,6 +75,13 @@ class Program:
         sources = {prop: urns for prop, urns in item.property_dependencies.items() if len(keys) > 1 or prop != keys[0]}
         self._replace(item, inputs, outputs, sources)
 
+    def retype(self, old: str, new: str) -> None:
+        """Let the resources of a type be of another one."""
+        for index, item in enumerate(self._found):
+            if item.type == old:
+                self._found[index] = replace(item, type=new)
+                self._touched.add(item.urn)
+
     def remove(self, name: str) -> None:
         """Take a resource out."""
         self._found.remove(self._one(name))

@@ -8,6 +8,7 @@ from tests.policies import (
     faults_of_ground,
     faults_of_links,
     faults_of_nodes,
+    faults_of_places,
     faults_of_storage,
     faults_of_workloads,
 )
@@ -23,6 +24,7 @@ FAULTS = (
     *faults_of_ground.FAULTS,
     *faults_of_access.FAULTS,
     *faults_of_workloads.FAULTS,
+    *faults_of_places.FAULTS,
 )
 
 
@@ -84,9 +86,17 @@ def test_a_list_with_a_member_that_comes_from_nowhere_is_not_judged(pack_of):
         *faults_of_ground.CLEAN,
         *faults_of_access.CLEAN,
         *faults_of_workloads.CLEAN,
+        *faults_of_places.CLEAN,
     ],
 )
 def test_what_looks_like_a_fault_and_is_none_gives_none(pack_of, change):
     changed = program()
     change(changed)
     assert found(pack_of("prod"), changed) == []
+
+
+@pytest.mark.parametrize("change", faults_of_places.CLEAN_STAGING)
+def test_what_looks_like_a_fault_of_staging_and_is_none_gives_none(pack_of, change):
+    changed = program("staging")
+    change(changed)
+    assert found(pack_of("staging"), changed) == []
