@@ -105,7 +105,7 @@ def _named(event: object) -> Mapping[str, object]:
 
 def _stored(fields: Mapping[str, object]) -> BlocksStored:
     hashes = _hashes(fields)
-    tokens = _list(fields, "token_ids", _is_token)
+    tokens: tuple[int, ...] = _list(fields, "token_ids", _is_token)
     size = fields.get("block_size")
     if type(size) is not int or size < 1 or len(tokens) != size * len(hashes):
         raise KvEventError("a KV event must hold block_size tokens for each of its blocks")
