@@ -32,8 +32,10 @@ WORDS = FieldWords(
 PARTS = (stack_config, node_pools)
 INTRODUCTION = """
 `Pulumi.<stack>.yaml` holds one structured value, `enginehouse:stack`. The program reads it once, before it registers
-anything: an unknown key, a wrong value or values that contradict each other end the preview with one message each, with
-the key, what stands there and what would be right. `pulumi config set --path 'enginehouse:stack.owner' platform` writes
+anything: an unknown key, a wrong value or values that contradict each other end the preview with one message each,
+with the key, what stands there and what would be right. They come in layers: the version first; then unknown keys,
+values of a wrong form and what the keys of one section say against each other; then, once the file can be read, all
+the rest together with the environment's folder. `pulumi config set --path 'enginehouse:stack.owner' platform` writes
 one key and leaves comments as they are.
 
 Beside it: `enginehouse:data` (a list of folders with advisories, relative to the checkout; without it the bundled
@@ -48,11 +50,18 @@ OF_ONES_OWN = """
 ## A stack of one's own
 A stack of another name than `dev`, `staging` and `prod` takes three steps; `mine` stands for its name.
 
-1. `cp Pulumi.dev.yaml Pulumi.mine.yaml`, and set `environment: mine` in it. The name is at most {letters} letters long.
+1. `cp Pulumi.dev.yaml Pulumi.mine.yaml`, and in it set `environment: mine`, put `mine` in the place of `dev` in the
+   names of `repositories`, and take `encryptionsalt`, `encryptedkey` and `secretsprovider` out where they stand: they
+   are how the other stack encrypts. An account has each repository's name once, so a name that carries another
+   environment of the project, one with a `Pulumi.<name>.yaml` or a folder in `environments`, is refused. The name of
+   the environment is at most {letters} letters long.
 2. Add `mine: {{}}` under `environments` of `policies/policy.yaml`. Program and policy pack refuse an environment that
    does not stand there, so that a mistyped name does not get milder rules. What its cluster may be stands under
    `platform.environments` of the same file, and only where it differs from the default.
 3. `pulumi stack init mine`. A folder `environments/mine` may hold manifests, pools and images; it may also be absent.
+
+Several stacks may stand in one account, also of the doubles. **Every stack but `dev` is protected**: `pulumi destroy`
+refuses it ([how it ends](../guides/aws.md#take-it-down)).
 """
 VERSIONS = """
 ## Known versions
