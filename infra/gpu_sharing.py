@@ -21,6 +21,16 @@ EFA_LABEL = "vpc.amazonaws.com/efa.present"
 _PRESENT = "nvidia.com/gpu.present"
 """The charts' own condition for a node with a GPU, where nothing discovers it."""
 _NO_OPERANDS = "nvidia.com/gpu.deploy.operands"
+_PLUGIN_CONFIG = "nvidia.com/device-plugin.config"
+_MIG_CONFIG = "nvidia.com/mig.config"
+_MPS_CAPABLE = "nvidia.com/mps.capable"
+OWN_LABELS = frozenset(
+    {
+        POOL_LABEL, ANNOUNCER_LABEL, GPU_LABEL, PURCHASE_LABEL, EFA_LABEL, _PRESENT, _NO_OPERANDS, _PLUGIN_CONFIG,
+        _MIG_CONFIG, _MPS_CAPABLE,
+    }
+)  # fmt: skip
+"""What the program says of nodes itself: a pool's own value for it would be lost, or send pods to the wrong nodes."""
 _DEFAULT_CONFIG = "exclusive"
 
 
@@ -50,11 +60,11 @@ def node_labels(pool: PoolConfig) -> dict[str, str]:
     if announcer(pool) is not Announcer.OPERATOR:
         labels[_NO_OPERANDS] = "false"
     if announcer(pool) is Announcer.CHART:
-        labels["nvidia.com/device-plugin.config"] = config_name(pool)
+        labels[_PLUGIN_CONFIG] = config_name(pool)
     if pool.sharing is SharingWay.MIG and pool.mig_profile is not None:
-        labels["nvidia.com/mig.config"] = f"all-{pool.mig_profile.replace('+', '.')}"
+        labels[_MIG_CONFIG] = f"all-{pool.mig_profile.replace('+', '.')}"
     if announcer(pool) is Announcer.CHART and pool.sharing is SharingWay.MPS:
-        labels["nvidia.com/mps.capable"] = "true"
+        labels[_MPS_CAPABLE] = "true"
     if pool.efa:
         labels[EFA_LABEL] = "true"
     return labels

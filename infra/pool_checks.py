@@ -22,12 +22,14 @@ from fleet.cloud.purchase import (
     strategy_findings,
     target_findings,
 )
+from infra.autoscaling import ACCELERATOR_LABEL
 from infra.finding_words import REMEDIES
 from infra.gpu_pool import AMI_TYPES
+from infra.gpu_sharing import OWN_LABELS
 from infra.node_group_names import name_problems
 from infra.problem import Problem, of_findings
 from infra.stack_config import PoolConfig, StackConfig
-from infra.version_checks import release_problems
+from infra.version_checks import compared_version, release_problems
 from infra.versions import DRA_FROM, numbers
 
 DRIVER_FORM = re.compile(r"\d+(\.\d+){0,3}")
@@ -41,12 +43,20 @@ def pool_problems(pool: PoolConfig, config: StackConfig, *, today: date) -> Iter
     yield from _zones(key, pool, config)
     yield from _numbers(key, pool)
     yield from _purchase(key, pool, config, today)
-    yield from _efa(key, pool)
+    yield from _efa(key, pool, config)
     yield from _sharing(key, pool, config)
     yield from _image(key, pool, config)
     yield from name_problems(pool, config)
     for name, value in pool.labels.items():
         yield from of_findings(f"{key}.labels.{name}", value, label_findings({name: value}))
+        if name in OWN_LABELS or name == ACCELERATOR_LABEL:
+            message = f"the label {name}: {value} is one that the program sets itself"
+            yield Problem(f"{key}.labels.{name}", value, message, "leave it out, or call yours otherwise")
+
+
+def foreign_zones(config: StackConfig) -> list[str]:
+    """The zones of the network that are none of the stack's region."""
+    return sorted({zone for zone in config.network.zones if not zone.startswith(config.region)})
 
 
 def places(pool: PoolConfig, config: StackConfig) -> tuple[str, ...]:
@@ -54,11 +64,18 @@ def places(pool: PoolConfig, config: StackConfig) -> tuple[str, ...]:
     return pool.zones or ((pool.zone,) if pool.zone else config.network.zones)
 
 
+def says_two_things(pool: PoolConfig) -> bool:
+    """Whether one zone is named and others beside it: nobody knows then where its nodes stand."""
+    return bool(pool.zone and pool.zones) and pool.zones != (pool.zone,)
+
+
 def _zones(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
-    if pool.zone and pool.zones and pool.zones != (pool.zone,):
+    if says_two_things(pool):
         message = f"zone {pool.zone} and zones {', '.join(pool.zones)} say different things"
         yield Problem(f"{key}.zones", ", ".join(pool.zones), message, "give one of the two")
     known = config.network.zones
+    if foreign_zones(config):  # they are wrong themselves, which is told once
+        return
     for zone in places(pool, config):
         if zone not in known and zone in (*pool.zones, pool.zone):
             yield Problem(
@@ -113,13 +130,16 @@ def _purchase(key: str, pool: PoolConfig, config: StackConfig, today: date) -> I
         yield Problem(f"{key}.placement_group", "true", message, "leave it out, or set efa: true")
 
 
-def _efa(key: str, pool: PoolConfig) -> Iterator[Problem]:
+def _efa(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
     if not pool.efa:
         return
     if not pool.instance.supports_efa:
         message = f"{pool.instance_type} has no EFA"
         yield Problem(f"{key}.efa", "true", message, "leave efa out, or take an instance with EFA")
         return
+    if pool.max_nodes == 1 and not (config.weights.kind == "lustre" and config.weights.efa):
+        message = "one node with EFA has no other to talk to"
+        yield Problem(f"{key}.efa", "true", message, "leave efa out, or set max_nodes to 2 or more")
     layout = efa_layout(pool.instance)
     yield from of_findings(f"{key}.efa", "true", interface_findings(pool.instance, layout, wants_efa=True))
 
@@ -144,7 +164,7 @@ def _sharing(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Proble
 
 def _image(key: str, pool: PoolConfig, config: StackConfig) -> Iterator[Problem]:
     image = pool.image
-    yield from release_problems(f"{key}.image.release", image.release, image.family, config.cluster.kubernetes)
+    yield from release_problems(f"{key}.image.release", image.release, image.family, compared_version(config))
     if image.driver is not None and not DRIVER_FORM.fullmatch(image.driver):
         remedy = "write the driver's version, such as 580.95.05, or leave it out while nobody knows it"
         yield Problem(f"{key}.image.driver", image.driver, f"'{image.driver}' is no version of a driver", remedy)

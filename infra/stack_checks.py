@@ -27,13 +27,13 @@ from fleet.node_pools import NodePool
 from fleet.sharing import SharingWay
 from infra.finding_words import LUSTRE_KEYS
 from infra.lustre_wish import wish_findings
-from infra.name_checks import stack_name_problems
-from infra.pool_checks import places, pool_problems
+from infra.name_checks import regions, stack_name_problems
+from infra.pool_checks import foreign_zones, places, pool_problems, says_two_things
 from infra.problem import Problem, of_findings, of_repeated
 from infra.pull_through import SECRET_PREFIX
 from infra.stack_config import LustreWeights, PoolConfig, StackConfig
 from infra.unfilled import unfilled_problems
-from infra.version_checks import release_problems, version_problems
+from infra.version_checks import compared_version, release_problems, version_problems
 
 INSTANCE_FORM = re.compile(r"[a-z][a-z0-9-]*\d[a-z0-9-]*\.(nano|micro|small|medium|\d*x?large|metal(-\d+xl)?)")
 LARGEST_VPC = 16
@@ -69,12 +69,12 @@ def problems(
 
 def _zones(config: StackConfig) -> Iterator[Problem]:
     zones = config.network.zones
-    foreign = sorted({zone for zone in zones if not zone.startswith(config.region)})
-    if foreign:
+    foreign = foreign_zones(config)
+    if foreign and config.region in regions():  # a region that is none is told of itself
         message = f"{', '.join(foreign)} are not of the region {config.region}"
         remedy = f"take zones such as {config.region}a, or change region"
         yield Problem("network.zones", ", ".join(zones), message, remedy)
-    if config.weights.kind == "lustre" and config.weights.zone not in zones:
+    if config.weights.kind == "lustre" and config.weights.zone not in zones and not foreign:
         message = f"no subnet stands in {config.weights.zone}"
         yield Problem("weights.zone", config.weights.zone, message, f"take one of {', '.join(zones)}")
     for zone in zones:
@@ -173,10 +173,10 @@ def _system_nodes(config: StackConfig) -> Iterator[Problem]:
         names = ", ".join(nodes.instance_types)
         message = f"{names} have processors of two architectures, and a node group has one image"
         yield Problem("system_nodes.instance_types", names, message, "take types of one architecture")
+    yield from of_repeated("system_nodes.instance_types", nodes.instance_types, "name each type once")
     for index, name in enumerate(nodes.instance_types):
         yield from _system_type(f"system_nodes.instance_types[{index}]", name)
-    release, kubernetes = nodes.release, config.cluster.kubernetes
-    yield from release_problems("system_nodes.release", release, "al2023", kubernetes)
+    yield from release_problems("system_nodes.release", nodes.release, "al2023", compared_version(config))
 
 
 def _system_type(key: str, name: str) -> Iterator[Problem]:
@@ -222,7 +222,8 @@ def _lustre_efa(weights: LustreWeights, config: StackConfig) -> Iterator[Problem
         return
     known = config.network.zones
     zones = dict.fromkeys(zone for pool in pools for zone in places(pool, config) if zone in known)
-    if zones and weights.zone not in zones and weights.zone in known:
+    is_clear = not any(says_two_things(pool) for pool in pools)
+    if is_clear and zones and weights.zone not in zones and weights.zone in known:
         message = f"the file system stands in {weights.zone}, and the pools with EFA in {', '.join(zones)}"
         yield Problem("weights.zone", weights.zone, message, f"take {' or '.join(zones)}, or leave weights.efa out")
 

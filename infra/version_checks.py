@@ -21,9 +21,25 @@ FIND = "'python -m infra.fill_versions' finds one where the key is left out"
 
 def version_problems(config: StackConfig) -> Iterator[Problem]:
     """Of add-ons and charts."""
+    said, compared = config.cluster.kubernetes, compared_version(config)
+    if compared != said:
+        message = f"the cluster has Kubernetes {said}, and every release of its nodes is of {compared}"
+        remedy = f'set it to "{compared}", or take releases that begin with {said}.'
+        yield Problem("cluster.kubernetes", said, message, remedy)
     yield from _unknown(config)
     yield from _add_ons(config)
     yield from _charts(config)
+
+
+def compared_version(config: StackConfig) -> str:
+    """The Kubernetes version that releases have to be of: the cluster's, unless all of several agree on another one.
+
+    It is the cluster's version that is wrong then, which is told once.
+    """
+    nodes = [pool.image.release for pool in config.pools if pool.image.family == "al2023"]
+    releases = [item for item in (config.system_nodes.release, *nodes) if item and AL2023_FORM.fullmatch(item)]
+    versions = {item.rpartition(".")[0] for item in releases}
+    return versions.pop() if len(releases) > 1 and len(versions) == 1 else config.cluster.kubernetes
 
 
 def release_problems(key: str, release: str | None, family: str, kubernetes: str) -> Iterator[Problem]:
