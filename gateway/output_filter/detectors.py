@@ -15,6 +15,7 @@ Confirm = Callable[[str, int, int], int]
 WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 """Next to one of these, most values would be part of something else. Other letters may touch them, as in Chinese."""
 DIGITS = frozenset("0123456789")
+_HEX = frozenset("0123456789ABCDEFabcdef")
 
 _GAP = r"[ \t-]"
 _LETTER = r"A-Za-z\x{c0}-\x{52f}"
@@ -77,6 +78,11 @@ def alone(text: str, _: int, end: int) -> int:
     return end if _is_free_after(text, end, WORD) else 0
 
 
+def digits_alone(text: str, _: int, end: int) -> int:
+    """A value where no digit follows it."""
+    return end if _is_free_after(text, end, DIGITS) else 0
+
+
 def digits_of(text: str) -> str:
     """The digits alone."""
     return "".join(char for char in text if char in DIGITS)
@@ -117,12 +123,12 @@ def _phone(text: str, start: int, end: int) -> int:
     """The longest form that ends alone and has the digits of a number of its kind."""
     if _DATE.match(text, start):
         return 0
-    for last in _number_ends(text, end, start + 7, WORD):
-        digits = digits_of(text[start:last])
-        if len(digits) < 7:
-            return 0
-        if text[start] == "+" or _is_phone(digits):
-            return last
+    # A number that letters follow is one all the same, but "2nd" is no part of it.
+    for ends in (_number_ends(text, end, start + 7, WORD), _number_ends(text, end, start + 7, DIGITS)):
+        for last in ends:
+            digits = digits_of(text[start:last])
+            if len(digits) >= 7 and (text[start] == "+" or _is_phone(digits)):
+                return last
     return 0
 
 
@@ -145,14 +151,13 @@ def _iban(text: str, start: int, end: int) -> int:
         if text[place] in WORD:
             kept.append(text[place].upper())
         if len(kept) == length:
-            is_one = _is_free_after(text, place + 1, WORD) and passes_iban("".join(kept))
-            return place + 1 if is_one else 0
+            return place + 1 if passes_iban("".join(kept)) else 0
     return 0
 
 
 def _ip(text: str, start: int, end: int) -> int:
     for last in range(end, max(end - 3, start), -1):
-        if _is_free_after(text, last, WORD) and _is_address(text[start:last]):
+        if _is_free_after(text, last, _HEX if ":" in text[start:last] else DIGITS) and _is_address(text[start:last]):
             return last
     return 0
 

@@ -121,6 +121,16 @@ def test_nothing_planted_leaks(values, fillers, places):
     assert out == " ; ".join(f"{word} <{VALUES[value]}>" for word, value in zip(words, values, strict=False))
 
 
+@settings(max_examples=200)
+@given(
+    st.sampled_from(sorted(VALUES)), st.sampled_from(list(" \n\t,.;:!?\"'()[]{}<>|=*#@&%$~^`/é联")), CUTS, st.booleans()
+)
+def test_a_value_does_not_hide_behind_its_neighbours(value, neighbour, places, letters_follow):
+    after = "the end" if letters_follow and not value[-1].isalpha() else f"{neighbour} end"
+    out, _ = streamed(cut(f"see {neighbour}{value}{after}", places))
+    assert value not in out
+
+
 @given(st.text(alphabet="abcdefghij0123456789@.-_ +:", max_size=2000), CUTS)
 def test_never_more_than_the_widest_value_waits(text, places):
     assert streamed(cut(text, places))[1] <= PLAIN.width
