@@ -16,6 +16,8 @@ class End(StrEnum):
     ENGINE_LOST = "engine_lost"
     ENGINE_LATE = "engine_late"
     NO_ENGINE = "no_engine"
+    FAILED = "failed"
+    """By a fault of the gateway's own."""
     REFUSED = "refused"
     """It waited for its turn in vain."""
 

@@ -1,6 +1,9 @@
 """One request on its way through the guard: its turn, the engines in their order, the stream, and how it ended."""
 
 import asyncio
+import traceback
+
+import structlog
 
 from gateway.attempt import Attempt, Tried
 from gateway.engine_connections import EngineConnections
@@ -11,6 +14,7 @@ from gateway.passage import End, Ending, Passage
 from gateway.refusals import Reason, Refused
 from gateway.silence import Silence
 
+_log = structlog.get_logger("gateway.relay")
 _OWN_PREFIX = "x-gateway-"
 _OF_A_CONNECTION = frozenset(
     {"connection", "keep-alive", "transfer-encoding", "content-length", "te", "trailer", "upgrade", "host", "expect"}
@@ -18,6 +22,7 @@ _OF_A_CONNECTION = frozenset(
 """Headers about one connection, which say nothing about the next."""
 _LOST = "The engine broke off while it answered."
 _LATE = "The engine sent nothing for too long."
+_FAILED = "The gateway failed while it passed the answer on."
 _NONE = "No engine could be reached for this request."
 
 
@@ -53,6 +58,11 @@ class Relay:
             if self._outlet.is_open:  # the gateway ends, not the client
                 self._exchange.cut()
                 raise
+        except Exception as error:  # what the error says is not logged: it may quote the request
+            where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]]
+            _log.error("relay.failed", error=type(error).__name__, where=where)
+            end = End.FAILED
+            self._give_up()
         finally:
             silence.stop()
             status = self._attempt.status if self._attempt else 0
@@ -68,6 +78,13 @@ class Relay:
     def _keep_alive(self) -> None:
         if self._passage.is_stream:
             self._outlet.keep_alive()
+
+    def _give_up(self) -> None:
+        """After a failure of our own: the engine sees that nobody reads, and the client an error."""
+        if self._attempt is not None:
+            self._attempt.give_up(End.FAILED)
+        if self._outlet.is_open:
+            self._outlet.fail(500, Reason.INTERNAL, _FAILED)
 
     async def _pass_on(self, silence: Silence) -> End:
         turn = await self._passage.turn()

@@ -99,6 +99,7 @@ class FakeEngine:
     aborted: int = 0
     finished: int = 0
     go_on: threading.Event = field(default_factory=threading.Event)
+    breaks_off: bool = False
     first: bytes = b'data: {"delta":"\xc3\xa9"}\n\n: keep-alive\n\n'
     last: bytes = b'data: {"delta":"x"}\r\n\r\ndata: [DONE]\n\n'
 
@@ -127,6 +128,9 @@ class FakeEngine:
             self.aborted += 1
             return
         gone.cancel()
+        if self.breaks_off:
+            writer.transport.abort()
+            return
         writer.write(chunk(self.last) + b"0\r\n\r\n")
         await writer.drain()
         self.finished += 1

@@ -135,6 +135,22 @@ async def test_no_engine_at_all_is_an_answer() -> None:
     assert [ending.end for ending in passage.endings] == [End.NO_ENGINE]
 
 
+async def test_a_fault_of_our_own_is_an_error_and_frees_the_engine() -> None:
+    class Faulty(FakePassage):
+        def began(self) -> None:
+            raise RuntimeError("the-secret")
+
+    async with FakeEngine(says(event("a"), DONE)) as engine:
+        passage = Faulty((engine.address,))
+        async with guarding(passage) as (guard, reader, writer):
+            ask(writer)
+            _, body, is_whole = await whole_answer(reader)
+            await until(lambda: not guard.running)
+    assert is_whole
+    assert b"the-secret" not in body
+    assert [ending.end for ending in passage.endings] == [End.FAILED]
+
+
 async def test_an_engines_own_error_is_the_answer() -> None:
     told = b'{"error":{"message":"no","type":"BadRequestError"}}'
     head = f"HTTP/1.1 400 Bad Request\r\ncontent-type: application/json\r\ncontent-length: {len(told)}\r\n\r\n"
