@@ -178,6 +178,32 @@ def test_a_gateway_that_is_alone_spends_of_a_minute_its_share(limit, gateways, s
     world.run(steps, check)
 
 
+@given(
+    limit=st.integers(20, 300),
+    gateways=st.integers(1, 3),
+    before=STEPS,
+    after=st.lists(st.tuples(st.floats(0, 30), st.sampled_from(["hold", "settle"]), st.integers(1, 60), AMOUNT)),
+    period=st.none() | st.just(Period.DAY),
+)
+def test_from_the_loss_on_a_gateway_spends_what_its_share_has_left(limit, gateways, before, after, period):
+    lease = token_leases(limit, gateways, period)[0]
+    world = World([lease]).run(before)
+    while lease.wait(1, world.now) == 0:
+        world.hold(0, 1)
+    world.lost.add(0)
+    world.ask(0, "ask")
+    assert lease.is_alone
+    lost_at, share = world.now, Share(gateways, 0).of(limit)
+    for gap, what, amount, part in after:
+        admitted = len(world.held)
+        world.run([(gap, 0, what, amount, part)])
+        if period is None:
+            spent = sum(item.counts for item in world.held if item.was_alone)
+            assert spent <= share * (world.now - lost_at) / 60 + 1e-3
+        elif len(world.held) > admitted:
+            assert world.spent() <= share
+
+
 @given(limit=LIMIT, gateways=st.integers(1, 3), steps=UNSURE_STEPS)
 def test_once_the_store_is_back_it_knows_all_that_was_spent_in_the_day(limit, gateways, steps):
     world = World(token_leases(limit, gateways, Period.DAY)).run(steps)
