@@ -1,7 +1,6 @@
 """Knows an event again that differs from an earlier one in one text and in counts, as nearly all of a stream do."""
 
 import re
-from dataclasses import dataclass
 
 from gateway.output_filter.channel import Channel
 from gateway.output_filter.held_event import HeldEvent
@@ -16,16 +15,28 @@ _NUMBER = rb"-?[0-9][0-9.eE+-]{0,30}"
 _INSIDE = rb'([^"\\]*(?:\\.[^"\\]*)*)'
 
 
-@dataclass(frozen=True, slots=True, repr=False)
 class Template:
     """What stands before and after the text."""
 
-    before: bytes
-    after: bytes
-    pattern: re.Pattern[bytes]
-    """The whole event with other numbers in it; indexes are kept, since they say whose text it is."""
-    channel: Channel
-    key: Key
+    __slots__ = ("_event", "_pattern", "after", "before", "channel", "key")
+
+    def __init__(self, event: HeldEvent, data: bytes, key: Key) -> None:
+        slot = event.slots[0]
+        self.before, self.after = event.raw[: slot.raw_start + 1], event.raw[slot.raw_end - 1 :]
+        self.channel: Channel = slot.channel
+        self.key = key
+        self._event: tuple[bytes, bytes, int] = (event.raw, data, slot.raw_start)
+        self._pattern: re.Pattern[bytes] | None = None
+
+    def place(self, raw: bytes) -> tuple[int, int] | None:
+        """Where the text stands in an event that differs in numbers too; indexes are kept: they say whose text it is.
+
+        The pattern is made when it is first asked for, which many streams never do.
+        """
+        if self._pattern is None:
+            self._pattern = re.compile(_pattern(*self._event), re.DOTALL)
+        found = self._pattern.fullmatch(raw)
+        return None if found is None else found.span(1)
 
 
 Known = tuple[Template, str, int, int]
@@ -48,22 +59,18 @@ class Templates:
             if start <= end and raw.startswith(template.before) and raw.endswith(template.after):
                 return self._taken(place, raw, start, end)
         for place, template in enumerate(self._templates):
-            if (found := template.pattern.fullmatch(raw)) is not None:
-                return self._taken(place, raw, *found.span(1))
+            if (found := template.place(raw)) is not None:
+                return self._taken(place, raw, *found)
         return None
 
     def learn(self, event: HeldEvent, data: bytes, key: Key) -> None:
         """Keeps an event on one line with a single text and nothing else that may be text."""
-        start = event.raw.find(data)
-        if len(event.slots) != 1 or event.changes or start < 0 or self._learned >= MOST_LEARNED:
+        if len(event.slots) != 1 or event.changes or data not in event.raw or self._learned >= MOST_LEARNED:
             return
-        slot = event.slots[0]
-        if slot.instead is not None or not slot.is_json:
+        if event.slots[0].instead is not None or not event.slots[0].is_json:
             return
         self._learned += 1
-        before, after = event.raw[: slot.raw_start + 1], event.raw[slot.raw_end - 1 :]
-        pattern = re.compile(_pattern(event.raw, data, start, slot.raw_start), re.DOTALL)
-        self._templates.insert(0, Template(before, after, pattern, slot.channel, key))
+        self._templates.insert(0, Template(event, data, key))
         del self._templates[MOST:]
 
     def _taken(self, place: int, raw: bytes, start: int, end: int) -> Known | None:
@@ -76,7 +83,8 @@ class Templates:
         return template, text, start - 1, end + 1
 
 
-def _pattern(raw: bytes, data: bytes, offset: int, text_start: int) -> bytes:
+def _pattern(raw: bytes, data: bytes, text_start: int) -> bytes:
+    offset = raw.find(data)
     pieces: list[bytes] = []
     at = 0
     for span in spans(data):
