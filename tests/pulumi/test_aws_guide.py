@@ -40,7 +40,7 @@ BLOCK = re.compile(r"^```(sh \w+(?: \w+)?|text shown)\n(.*?)^```$", re.MULTILINE
 HERE_DOCUMENT = re.compile(r"<<EOF\n(.*?)^EOF$", re.MULTILINE | re.DOTALL)
 NOT_RUN = "*Not run in CI:*"
 ONLY_DOUBLES = "*Only without an account.*"
-DEADLINE_SECONDS = 600
+DEADLINE_SECONDS = 1200
 HIGH_LEVEL = {("configure", "set"), ("s3", "cp")}
 """Commands of the AWS command line that are no operation of an API."""
 OF_EVERY_COMMAND = {"query", "output", "region"}
@@ -74,6 +74,12 @@ QUOTAS = {
     "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances",
 }  # fmt: skip
 """Names in Service Quotas that count for the examples."""
+QUOTA_OF_G = {
+    "on-demand": "Running On-Demand G and VT instances", "spot": "All G and VT Spot Instance Requests",
+}  # fmt: skip
+SYSTEM_QUOTA = "Running On-Demand Standard (A, C, D, H, I, M, R, T, Z) instances"
+SYSTEM_VCPUS = 4
+"""Of m7i.xlarge (EC2 instance types)."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ def commands(program: str) -> Iterator[list[str]]:
             continue
         plain = HERE_DOCUMENT.sub("<<EOF", block.body).replace("\\\n", " ")
         for line in plain.splitlines():
-            for found in re.finditer(rf"(?:^|\$\()({program} [^)]*?(?:\([^)]*\)[^)]*?)*)(?:\)$|$)", line):
+            for found in re.finditer(rf"(?:^\s*|\$\()({program} [^)]*?(?:\([^)]*\)[^)]*?)*)(?:\)$|$)", line):
                 yield shlex.split(found[1], comments=True)
 
 
@@ -197,7 +203,7 @@ def holds(printed: str, shown: str) -> bool:
 
 
 @pytest.mark.pulumi
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_the_blocks_of_the_guide_run_in_their_order(ran: list[Ran]) -> None:
     assert len(ran) >= 8
     for item in ran:
@@ -206,7 +212,7 @@ def test_the_blocks_of_the_guide_run_in_their_order(ran: list[Ran]) -> None:
 
 
 @pytest.mark.pulumi
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_the_blocks_print_what_the_guide_shows(ran: list[Ran]) -> None:
     outputs = {item.block.body: item.output for item in ran}
     checked = 0
@@ -221,7 +227,7 @@ def test_the_blocks_print_what_the_guide_shows(ran: list[Ran]) -> None:
 
 
 @pytest.mark.pulumi
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_the_role_of_the_guide_may_make_the_roles_of_the_program(ran: list[Ran], clone: Path) -> None:
     kinds = set()
     for item in journal(clone):
@@ -236,7 +242,7 @@ def test_the_role_of_the_guide_may_make_the_roles_of_the_program(ran: list[Ran],
 
 
 @pytest.mark.pulumi
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
 def test_after_the_guide_the_same_stack_can_begin_again(ran: list[Ran], clone: Path) -> None:
     living = living_of([Entry(**item) for item in journal(clone)]).values()
     assert {entry.type for entry in living} == RETAINED
@@ -249,7 +255,45 @@ def test_after_the_guide_the_same_stack_can_begin_again(ran: list[Ran], clone: P
 
 
 @pytest.mark.pulumi
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1500)
+def test_the_first_preview_and_the_stack_are_as_large_as_the_page_says(ran: list[Ran], clone: Path) -> None:
+    first = next(item.output for item in ran if item.block.body == "pulumi preview --policy-pack policies\n")
+    (lines,) = map(int, re.findall(r"About (\d+) such lines", PAGE))
+    assert abs(first.count("not judged yet") - lines) <= 5
+    made = [item["type"] for item in journal(clone) if item["op"] == "create"]
+    (keys,) = map(int, re.findall(r"1 for the state, (\d+) of the stack", PAGE))
+    assert made.count("aws:kms/key:Key") == keys
+    assert made.count("aws:ec2/natGateway:NatGateway") == 1
+    (services, zones) = map(int, *re.findall(r"(\d+) services in (\d+) zones", PAGE))
+    assert made.count("aws:ec2/vpcEndpoint:VpcEndpoint") == services + 1  # the one of S3 is no interface
+    assert zones == len(config_of((clone / "Pulumi.dev.yaml").read_text(encoding="utf-8")).network.zones)
+
+
+@pytest.mark.pulumi
+def test_the_commands_that_close_the_endpoint_leave_a_file_that_is_right(engine: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "Pulumi.yaml", tmp_path)
+    (tmp_path / "infra").mkdir()
+    text = (ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+    opened = text.replace("endpoint: private\n", "endpoint: public\n      public_cidrs: [198.51.100.7/32]\n")
+    (tmp_path / "Pulumi.dev.yaml").write_text(opened, encoding="utf-8")
+    assert config_of(opened).cluster.public_cidrs
+    (closing,) = (block.body for block in BLOCKS if "cluster.endpoint' private" in block.body)
+    own = {
+        "PATH": f"{engine.parent}{os.pathsep}{os.environ['PATH']}",
+        "PULUMI_BACKEND_URL": f"file://{tmp_path}",
+        "PULUMI_CONFIG_PASSPHRASE": "try",
+    }
+    words = ["bash", "-ec", f"pulumi stack init dev\n{closing}"]
+    done = subprocess.run(
+        words, cwd=tmp_path, env=environment(tmp_path, tmp_path) | own, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    closed = (tmp_path / "Pulumi.dev.yaml").read_text(encoding="utf-8")
+    assert config_of(closed) == config_of(text)
+
+
+@pytest.mark.pulumi
+@pytest.mark.timeout(1500)
 def test_the_pulumi_commands_that_are_not_run_have_their_options(engine: Path) -> None:
     found = list(commands("pulumi"))
     assert found
@@ -313,8 +357,34 @@ def test_administrators_make_the_roles_before_one_is_taken_on() -> None:
 
 def test_the_quotas_are_found_by_their_names() -> None:
     (asked,) = re.findall(r'^ASKED="(.*)"$', PAGE, re.MULTILINE)
-    answer = {"Quotas": [{"QuotaName": name, "Value": 0} for name in (*QUOTAS, "Running Dedicated p5 Hosts")]}
-    assert {name for name, _ in jmespath.search(asked, answer)} == QUOTAS
+    listed = (*QUOTAS, "Running Dedicated p5 Hosts")
+    answer = {"Quotas": [{"QuotaName": name, "QuotaCode": "L-0", "Value": 0} for name in listed]}
+    assert {name for name, _, _ in jmespath.search(asked, answer)} == QUOTAS
+
+
+def test_the_quotas_of_dev_are_those_of_its_largest_size() -> None:
+    rows = re.findall(r"^\| (.+?) \| (\d+) \| (\d+) (?:nodes of `([\w-]+)`|system nodes) \|$", PAGE, re.MULTILINE)
+    config = config_of((ROOT / "Pulumi.dev.yaml").read_text(encoding="utf-8"))
+    expected = {
+        (SYSTEM_QUOTA, str(config.system_nodes.max_nodes * SYSTEM_VCPUS), str(config.system_nodes.max_nodes), "")
+    }
+    for pool in config.pools:
+        assert pool.max_nodes is not None
+        quota = QUOTA_OF_G[pool.purchase]
+        expected.add((quota, str(pool.max_nodes * pool.instance.vcpus), str(pool.max_nodes), pool.name))
+    assert config.system_nodes.instance_types == ("m7i.xlarge",)
+    assert set(rows) == expected
+    assert {quota for quota, *_ in rows} <= QUOTAS
+
+
+def test_all_versions_of_a_bucket_are_found_and_an_empty_one_has_none() -> None:
+    (command,) = (words for words in commands("aws") if words[2] == "list-object-versions")
+    asked = command[command.index("--query") + 1]
+    version, marker = {"Key": "a", "VersionId": "1", "Size": 1}, {"Key": "b", "VersionId": "2"}
+    found = jmespath.search(asked, {"Versions": [version], "DeleteMarkers": [marker], "Name": "x"})
+    assert found == {"Objects": [{"Key": "a", "VersionId": "1"}, marker]}
+    assert jmespath.search(asked, {"Versions": [version]}) == {"Objects": [{"Key": "a", "VersionId": "1"}]}
+    assert jmespath.search(asked, {"Name": "x"}) == {"Objects": []}
 
 
 def test_what_stayed_is_looked_for_by_the_tags_of_the_program() -> None:
@@ -329,7 +399,7 @@ def test_files_that_the_guide_writes_on_its_way_are_ignored() -> None:
     ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").splitlines()
     written = {name for block in BLOCKS for name in re.findall(r"> ([\w.]+)(?: <<EOF)?$", block.body, re.MULTILINE)}
     folders = {name for block in BLOCKS for name in re.findall(r"--cache-dir (\w+)", block.body)}
-    assert len(written) == 5
+    assert len(written) == 6
     assert {f"/{name}" for name in written} | {f"/{name}/" for name in folders} <= set(ignored)
 
 
