@@ -74,6 +74,8 @@ class Stack:
     by_urn: dict[str, Seen] = field(default_factory=dict)
     dependencies: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)
     """URN -> property -> URNs."""
+    needs: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """URN -> URNs that come first, for whatever reason."""
     users: dict[tuple[str, str], dict[str, list[Seen]]] = field(default_factory=dict)
     """Type and property -> URN, id or name of a source -> resources: worked out once for each."""
     named: dict[str, dict[str, list[Seen]]] = field(default_factory=dict)

@@ -151,6 +151,7 @@ def stack_of(resources: Iterable[PolicyResource], ground: Ground) -> Stack:
         )
         stack.by_type.setdefault(seen.type, []).append(seen)
         stack.by_urn[seen.urn] = seen
+        stack.needs[item.urn] = tuple(other.urn for other in item.dependencies)
         stack.dependencies[item.urn] = {
             prop: tuple(other.urn for other in others) for prop, others in item.property_dependencies.items()
         }

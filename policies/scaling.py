@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
 
-from fleet.cloud import scaling
+from fleet.cloud import definitions, scaling
+from fleet.cloud.definitions import Bundle
 from fleet.cloud.finding import Finding
-from fleet.cloud.scaling import Bundle, Claim, Workload
+from fleet.cloud.scaling import Claim, Workload
 from fleet.engine import MetricsDialect
 from policies.adapter import Check, Seen, Stack, StackCheck, gathered
 from policies.knowledge import Files, Ground
@@ -123,14 +124,40 @@ def _with_spec(seen: Seen, key: str) -> list[Plain]:
 
 def _bundle(bundle: Seen) -> Iterator[Finding]:
     inside = [seen for seen in all_objects(bundle.stack) if bundle.urn in _ancestors(bundle.stack, seen)]
-    defines = frozenset(
-        f"{text(seen.props, 'spec', 'group')}/{text(seen.props, 'spec', 'names', 'kind')}"
-        for seen in inside
-        if kind_of(seen) == DEFINITION_KIND
-    )
+    defines = frozenset(_defined(seen) for seen in inside if kind_of(seen) == DEFINITION_KIND)
     objects_in = [seen for seen in inside if kind_of(seen) != DEFINITION_KIND]
     uses = frozenset(kind for seen in objects_in for kind in (kind_of(seen), f"{group_of(seen)}/{stem_of(seen)}"))
-    yield from scaling.bundle_findings(Bundle(bundle.name, defines, uses))
+    yield from definitions.bundle_findings(Bundle(bundle.name, defines, uses))
+
+
+def _defined(definition: Seen) -> str:
+    return f"{text(definition.props, 'spec', 'group')}/{text(definition.props, 'spec', 'names', 'kind')}"
+
+
+def _order(definition: Seen) -> Iterator[Finding]:
+    """Objects of a kind that the stack defines, as far as they don't wait for it; in one chart another look speaks."""
+    if kind_of(definition) != DEFINITION_KIND:
+        return
+    stack, kind = definition.stack, _defined(definition)
+    before = {definition.urn, *_ancestors(stack, definition)}
+    bundles = {urn for urn in before if urn in stack.by_urn and stack.by_urn[urn].type in BUNDLES}
+    users = [seen for seen in all_objects(stack) if kind in (kind_of(seen), f"{group_of(seen)}/{stem_of(seen)}")]
+    apart = [seen for seen in users if not bundles & set(_ancestors(stack, seen))]
+    early = [seen.name for seen in apart if not _waits_for(seen, before)]
+    yield from definitions.order_findings(kind, definition=definition.name, early=early)
+
+
+def _waits_for(seen: Seen, wanted: set[str]) -> bool:
+    """Whether an object, or a component in which it stands, depends on something, over however many others."""
+    ahead = [seen.urn, *_ancestors(seen.stack, seen)]
+    known = set(ahead)
+    while ahead:
+        needed = set(seen.stack.needs.get(ahead.pop(), ()))
+        if needed & wanted:
+            return True
+        ahead += needed - known
+        known |= needed
+    return False
 
 
 def _ancestors(stack: Stack, seen: Seen) -> Iterator[str]:
@@ -141,10 +168,11 @@ def _ancestors(stack: Stack, seen: Seen) -> Iterator[str]:
         above = stack.by_urn.get(above.parent)
 
 
-_TRIGGER_RULES = tuple(rule for rule in scaling.RULES if rule not in (scaling.ONE_OWNER, scaling.CRD_APART))
+_TRIGGER_RULES = tuple(rule for rule in scaling.RULES if rule is not scaling.ONE_OWNER)
 CHECKS = (
     Check(_TRIGGER_RULES, EVERY_TYPE, _own_scaler),
     Check(_TRIGGER_RULES, (CONFIG_MAP,), _rendered_scalers),
     StackCheck((scaling.ONE_OWNER,), _owners),
-    Check((scaling.CRD_APART,), BUNDLES, _bundle, relates=True),
+    Check((definitions.CRD_APART,), BUNDLES, _bundle, relates=True),
+    Check((definitions.CRD_APART,), EVERY_TYPE, _order, relates=True),
 )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from fleet.cloud import (
     data,
+    definitions,
     identity,
     interfaces,
     isolation,
@@ -35,7 +36,7 @@ THEMES: Mapping[str, tuple[CloudRule, ...]] = {
     "data": (*lustre.RULES, *lustre_links.RULES, *lustre_ports.RULES, *lustre_nodes.RULES, *data.RULES),
     "identity": identity.RULES,
     "workloads": (*manifests.RULES, *objects.RULES, *isolation.RULES),
-    "scaling": scaling.RULES,
+    "scaling": (*scaling.RULES, *definitions.RULES),
     "limits": limits.RULES,
 }
 """Theme -> its rules, in the order of the reference."""

@@ -88,13 +88,6 @@ ONE_OWNER = CloudRule(
     "leave spec.replicas out or ignore its changes where a scaler has the workload; keep one scaler",
     "pulumi/pulumi#13321, pulumi-kubernetes#2491, pulumi-kubernetes#3312",
 )
-CRD_APART = CloudRule(
-    "crd-apart",
-    Grade.MEDIUM,
-    "Custom resources come after their definitions, not in one chart with them",
-    "put the definitions into a release of their own and let the rest depend on it",
-    "pulumi-kubernetes#3247, pulumi-kubernetes#1712, pulumi-kubernetes#1735",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,15 +148,6 @@ class Claim:
     scaler: str
     """``namespace/Kind/name``."""
     workload: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bundle:
-    """What is applied as one: a chart, or a folder of objects. Kinds are written ``group/Kind``."""
-
-    name: str
-    defines: frozenset[str]
-    uses: frozenset[str]
 
 
 def scaler_findings(scaler: Scaler) -> Iterator[Finding]:
@@ -242,13 +226,6 @@ def owner_findings(workloads: Iterable[Workload], claims: Iterable[Claim]) -> It
             yield Finding(ONE_OWNER, message, "write a whole number, or leave spec.replicas out")
 
 
-def bundle_findings(bundle: Bundle) -> Iterator[Finding]:
-    """Kinds that a bundle defines and uses at once."""
-    both = sorted(bundle.defines & bundle.uses)
-    if both:
-        yield Finding(CRD_APART, f"{bundle.name} defines {', '.join(both)} and has objects of it")
-
-
 def _trigger_findings(scaler: Scaler, trigger: Trigger) -> Iterator[Finding]:
     where = f"trigger {trigger.name} of {scaler.name}"
     if trigger.ignores_null:
@@ -292,5 +269,4 @@ RULES: tuple[CloudRule, ...] = (
     NAME_LENGTH,
     RANGE,
     ONE_OWNER,
-    CRD_APART,
 )

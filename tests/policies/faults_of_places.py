@@ -209,8 +209,27 @@ IDENTITY = (
 TRIGGERS = (
     Fault("a metric that vLLM has not, of no engine", "keda-metric-known", unlabelled("sum(vllm:requests_waiting)")),
 )
-FAULTS = (*NODES, *CAPACITY, *STORAGE, *IDENTITY, *TRIGGERS)
+_DEFINED = {"metadata": {"name": "things"}, "spec": {"group": "example.invalid", "names": {"kind": "Thing"}}}
+_THING = "kubernetes:example.invalid/v1:Thing"
+
+
+def definition(version: str = "v1", *, needed: bool = False, through: str = "") -> Change:
+    """A definition and an object of it, which may depend on it, or on something that does."""
+    kind = "CustomResourceDefinition things"
+    made = add(f"kubernetes:apiextensions.k8s.io/{version}:CustomResourceDefinition", "things", _DEFINED)
+    between = add(through, "between", {"metadata": {"name": "a"}}, of={"metadata": [kind]}) if through else all_of()
+    of = {"metadata": [f"{through.rsplit(':', 1)[-1]} between" if through else kind]} if needed else {}
+    return all_of(made, between, add(_THING, "thing", {"metadata": {"name": "a"}}, of=of))
+
+
+ORDER = (
+    Fault("an object that does not wait for its definition", "crd-apart", definition()),
+    Fault("an object that does not wait for its older definition", "crd-apart", definition("v1beta1")),
+)
+FAULTS = (*ORDER, *NODES, *CAPACITY, *STORAGE, *IDENTITY, *TRIGGERS)
 CLEAN = (
+    definition(needed=True),
+    definition(needed=True, through="kubernetes:core/v1:Namespace"),
     custom_image(SYSTEM, SYSTEM_TEMPLATE),
     block("eu-central-1a", "p5.48xlarge"),
     nics(SYSTEM_TEMPLATE, {"deviceIndex": 0}, {"deviceIndex": 1}),

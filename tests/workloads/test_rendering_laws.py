@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.catalogue import load
+from fleet.cloud.definitions import Bundle, bundle_findings
 from fleet.cloud.labels import DEPLOYMENT_LABEL, IDENTITY_LABEL
 from fleet.cloud.objects import object_findings
-from fleet.cloud.scaling import Bundle, bundle_findings, owner_findings, scaler_findings
+from fleet.cloud.scaling import owner_findings, scaler_findings
 from fleet.manifest import PinnedManifest, dump, parse
 from fleet.spec import Scaling
 from tests.workloads.invented import image, pinned

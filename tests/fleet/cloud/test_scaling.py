@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 
 from engines.catalogue import load
 from fleet.cloud import scaling
+from fleet.cloud.definitions import Bundle, bundle_findings, order_findings
 from fleet.cloud.scaling import (
-    Bundle,
     Claim,
     Scaler,
     Trigger,
     Workload,
-    bundle_findings,
     owner_findings,
     scaler_findings,
 )
@@ -62,7 +61,7 @@ def test_each_mistake_is_found_and_no_other(rule: str) -> None:
 
 
 def test_every_rule_of_a_scaler_has_its_mistake() -> None:
-    others = {scaling.ONE_OWNER.id, scaling.CRD_APART.id}
+    others = {scaling.ONE_OWNER.id}
     assert set(MISTAKES) | others == {rule.id for rule in scaling.RULES}
 
 
@@ -168,3 +167,10 @@ KINDS = st.frozensets(st.sampled_from(["keda.sh/ScaledObject", "kueue.x-k8s.io/C
 def test_a_bundle_is_fine_as_long_as_it_does_not_use_what_it_defines(defines: frozenset, uses: frozenset) -> None:
     found = [item.rule.id for item in bundle_findings(Bundle("chart", defines, uses))]
     assert found == (["crd-apart"] if defines & uses else [])
+
+
+@given(early=st.lists(st.sampled_from(["one", "two"]), unique=True))
+def test_objects_that_wait_for_nothing_are_named_with_what_they_need(early):
+    found = [item.message for item in order_findings("a.b/C", definition="c", early=early)]
+    assert len(found) == bool(early)
+    assert all(name in found[0] for name in early)
