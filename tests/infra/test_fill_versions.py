@@ -106,6 +106,11 @@ def test_a_stack_that_aws_agrees_with_has_no_contradiction():
     assert list(contradictions(BLOCK, Cloud())) == []
 
 
+def test_two_pools_of_one_name_are_told_as_only_one_of_them_is_filled_in():
+    (problem,) = contradictions(stack(pools=[L4, L4]), Cloud())
+    assert problem.sentence == "pools: l4 stands there more than once; give each pool its own name"
+
+
 @pytest.mark.parametrize(
     ("cloud", "key", "words"),
     [
