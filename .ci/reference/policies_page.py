@@ -61,6 +61,13 @@ that says who or what, with a value that names something; an ARN that names a ki
 named. A key by its id may be one that AWS manages: only an alias says so. Which device of an image is its root is not
 known; a template that maps none is a finding. A route leads to the control plane wherever its gateway listens.
 `cost-limit` counts node groups, not single machines.
+
+**Nodes.** Of an instance type that is in no table the layout of its interfaces and its architecture are judged, not how
+many cards and EFA interfaces it has. A template that no node group uses is judged by itself. Nodes that Karpenter makes
+are not judged, its node classes only count as an autoscaler. Of a reservation, a placement group and a subnet outside
+of the stack is known what the program says of them. A network that a file system's group names as a range lets the
+file system in where it holds its subnets; of subnets outside of the stack nobody knows that. A bucket is versioned and
+encrypted by the resources beside it: settings of the bucket itself, as older programs write them, count as none.
 """
 OBJECTS = """
 **Pods** are found by what they look like, in objects of every kind and version, members of lists and patches included:
