@@ -9,7 +9,7 @@ import pytest
 
 from infra.stack_config import StackConfig
 from tests.infra.manifest_folders import put, written
-from tests.infra.stacks import DEV, VARIANTS, config_of
+from tests.infra.stacks import DEV, L4, VARIANTS, config_of
 from tests.policies.unknown_places import SEEN_AT_UPDATE
 from tests.pulumi.checkout import Checkout
 from tests.pulumi.engine import Outcome, Stack
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.pulumi, pytest.mark.timeout(900)]
 
 JUDGED = "prod"
 """The variant that is previewed and applied with the policy pack."""
-NEWER = "1.36.1-20300202"  # invented
+NEWER = L4.image.model_copy(update={"release": "1.36.1-20300202"})  # invented
 MAP = "kubernetes:core/v1:ConfigMap"
 GROUP = "aws:eks/nodeGroup:NodeGroup"
 PROTECTED = {
@@ -69,15 +69,10 @@ def lives(request: pytest.FixtureRequest, checkout: Checkout, two_at_once: Threa
     return of
 
 
-def with_release(config: StackConfig, pool: str, release: str) -> StackConfig:
-    """The configuration with another image in one pool."""
-    pools = [
-        item.model_copy(update={"image": item.image.model_copy(update={"release": release})})
-        if item.name == pool
-        else item
-        for item in config.pools
-    ]
-    return config.model_copy(update={"pools": tuple(pools)})
+def with_pool(config: StackConfig, name: str, **fields: Any) -> StackConfig:
+    """The configuration with other fields of one pool."""
+    pools = tuple(item.model_copy(update=fields) if item.name == name else item for item in config.pools)
+    return config.model_copy(update={"pools": pools})
 
 
 @pytest.mark.parametrize("name", VARIANTS)
@@ -99,11 +94,25 @@ def test_the_policies_mind_nothing_and_leave_only_what_other_resources_compute_t
 def test_a_newer_image_updates_its_node_group_in_place_and_nothing_else(lives: Lives) -> None:
     stack = lives("dev").stack
     before = len(stack.journal)
-    stack.configure(config_of(with_release(DEV, "l4", NEWER)))
+    stack.configure(config_of(with_pool(DEV, "l4", image=NEWER)))
     (change,) = [step for step in stack.up().ok().steps if step.op != "same"]
     assert (change.op, change.type, change.changed) == ("update", GROUP, ("releaseVersion",))
     assert "l4" in change.name
     assert [entry["op"] for entry in stack.journal[before:]] == ["update"]
+
+
+def test_another_purchase_replaces_its_node_group_and_nothing_else(lives: Lives) -> None:
+    stack = lives("dev").stack
+    before = len(stack.journal)
+    stack.configure(config_of(with_pool(DEV, "l4", image=NEWER, purchase="on-demand")))
+    done = stack.up().ok()
+    (group,) = {f"{step.type} {step.name}" for step in done.steps if step.op != "same"}
+    assert group.startswith(GROUP)
+    assert group.endswith("-l4-nodes")
+    assert done.changes() == {op: [group] for op in ("create-replacement", "replace", "delete-replaced")}
+    assert {step.replacing for step in done.steps if step.op == "replace"} == {("capacityType",)}
+    since = [(entry["op"], entry["type"]) for entry in stack.journal[before:]]
+    assert since == [("create", GROUP), ("delete", GROUP)]
 
 
 def served(checkout: Checkout, **parts: Any) -> None:
@@ -128,8 +137,9 @@ def test_a_changed_manifest_updates_its_config_map_and_deletes_nothing(checkout:
     assert {op for op, _ in since} == {"update"}
 
 
-def test_what_hurts_to_lose_is_not_destroyed(lives: Lives) -> None:
-    stack = lives("staging").stack
+@pytest.mark.parametrize("name", ["staging", "prod"])
+def test_what_hurts_to_lose_is_not_destroyed(name: str, lives: Lives) -> None:
+    stack = lives(name).stack
     before = len(stack.journal)
     assert stack.protected() >= PROTECTED
     assert "protect" in stack.destroy().refused().errors
