@@ -4,6 +4,7 @@ import pytest
 
 from tests.infra.stacks import VARIANTS
 from tests.policies.edited import program, recorded
+from tests.policies.faults_of_places import UNKNOWN_ZONE_OF_BLOCK
 from tests.policies.unknown_places import PLACES, SEEN_AT_UPDATE, of_pod
 
 
@@ -43,6 +44,13 @@ def test_a_clean_preview_has_no_violation_and_leaves_only_ids_for_the_update(pac
     said = pack_of(variant).review(recorded(variant, preview=True))
     assert {item.policy for item in said if not item.is_pending} == set(), [item.message for item in said]
     assert {item.policy for item in said} <= SEEN_AT_UPDATE
+
+
+def test_a_block_whose_zone_only_the_update_knows_is_left_to_it(pack_of):
+    changed = program()
+    UNKNOWN_ZONE_OF_BLOCK(changed)
+    said = [item for item in pack_of("prod").review_stack(changed.resources) if item.policy == "reservation-zone"]
+    assert [item.is_pending for item in said] == [True]
 
 
 @pytest.mark.parametrize(
