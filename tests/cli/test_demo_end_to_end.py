@@ -113,7 +113,7 @@ def test_real_faults_fail_the_steps_that_show_them(layout):
         assert take("tenants") is None
         assert "still not marked" in take("exercise", "dropped record")
         assert take("exercise") is None
-        assert "did not complete: the stream was cut after" in take("rollout", "cut stream")
+        assert "did not complete: the engine ended the stream after" in take("rollout", "cut stream")
         ports = ports_of(layout)
     assert running(layout, None) == ()
     assert [port for port in ports if is_listening(port)] == []

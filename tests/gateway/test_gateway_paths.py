@@ -89,6 +89,6 @@ def test_a_model_in_the_path_is_decoded():
 
 def test_envoy_and_the_core_have_the_same_paths():
     routes = route_configuration()["virtual_hosts"][0]["routes"]
-    to_engines = {route["match"]["path"] for route in routes if route.get("route", {}).get("cluster") == "engines"}
+    to_engines = {route["match"]["path"] for route in routes if route.get("route", {}).get("cluster") == "guard"}
     assert to_engines == set(ENGINE_PATHS)
     assert routes[-1]["direct_response"]["status"] == 404
