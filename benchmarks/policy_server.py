@@ -21,7 +21,8 @@ from pulumi_policy.policy import PolicyCustomTimeouts, PolicyResourceOptions  # 
 from pulumi_policy.proxy import unknown_checking_proxy  # noqa: E402
 
 from policies import pack  # noqa: E402
-from policies.adapter import Check, stack_of  # noqa: E402
+from policies.adapter import Check  # noqa: E402
+from policies.judging import stack_of  # noqa: E402
 from policies.knowledge import ground_of  # noqa: E402
 from tests.infra.recording import Recorded  # noqa: E402
 from tests.infra.stacks import PROD  # noqa: E402
@@ -60,7 +61,7 @@ def policy_code(program: Sequence[Recorded]) -> float:
     for rule in pack.checks_by_rule().values():
         for check in rule:
             if isinstance(check, Check):
-                for seen in stack.of(*check.types):
+                for seen in stack.among(check.types):
                     list(check.judge(seen))
             else:
                 list(check.judge(stack, ground))
