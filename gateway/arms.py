@@ -31,6 +31,11 @@ def order_endpoints(arm: GatewayArm, in_flight: Mapping[str, int], turn: int) ->
     return tuple(sorted(by_turn, key=lambda address: in_flight.get(address, 0))[:MAX_TRIES])
 
 
+def pool_of(arm: GatewayArm) -> str:
+    """The name of an arm among all arms."""
+    return f"{arm.deployment}/{arm.identity}"
+
+
 def usable_endpoints(arm: GatewayArm) -> tuple[GatewayEndpoint, ...]:
     """The endpoints that take new requests."""
     return tuple(endpoint for endpoint in arm.endpoints if not endpoint.is_draining)

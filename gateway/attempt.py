@@ -4,7 +4,7 @@ import asyncio
 from enum import Enum, auto
 
 from gateway.engine_connections import EngineConnection
-from gateway.exchange import Headers
+from gateway.exchange import OF_A_CONNECTION, Headers
 from gateway.ext_authz import ENDPOINT_HEADER
 from gateway.outlet import Outlet
 from gateway.passage import End
@@ -13,7 +13,6 @@ from gateway.silence import Silence
 BUSY = 503
 """An engine that answers so has taken nothing on."""
 _STREAM = "text/event-stream"
-_OF_A_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "trailer", "upgrade"})
 MAX_WHOLE_BYTES = 8 * 1024 * 1024
 """Of an answer that is no stream: a longer one, such as many embeddings, is passed on piece by piece."""
 
@@ -59,7 +58,7 @@ class Attempt:
     def on_head(self, status: int, headers: Headers) -> None:
         """The engine answers."""
         self.status = status
-        kept = [(name, value) for name, value in headers if name not in _OF_A_CONNECTION and name != ENDPOINT_HEADER]
+        kept = [(name, value) for name, value in headers if name not in OF_A_CONNECTION and name != ENDPOINT_HEADER]
         self._headers = (*kept, (ENDPOINT_HEADER, self._connection.address))
         types = [value for name, value in headers if name == "content-type"]
         self._is_stream = status == 200 and any(value.lower().startswith(_STREAM) for value in types)

@@ -1,30 +1,30 @@
 """The decision about one request: who asks, what for, may they, and which engine serves it. No I/O, no clock."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 from urllib.parse import quote
 
-from fleet.snapshot import GatewayArm, GatewayRoute
+from fleet.snapshot import GatewayArm
 from gateway.admitted import Admitted, Ended, Patience
 from gateway.affinity import conversation_key, prompt_blocks
+from gateway.arms import pool_of
+from gateway.asked import Asked, Request, asked_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
 from gateway.budgets import Budgets
 from gateway.exhausted import Exhausted
 from gateway.ext_authz import DEPLOYMENT_HEADER, DESTINATION_HEADER, IDENTITY_HEADER, MODEL_HEADER, TENANT_HEADER
 from gateway.index import SnapshotIndex
-from gateway.paths import ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, public_path
+from gateway.paths import Operation
 from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, quoted, refuse
-from gateway.request_document import BadDocument, parse_document
 from gateway.request_edits import request_edits
 from gateway.reservations import Reservation
 from gateway.router import Choice, Router, RoutingRequest
 from gateway.token_estimate import BadField, Dialect, TokenEstimate, estimate
 
 REMOVED_HEADERS = ("authorization",)
-_NO_FILTER = "none"
 _MOST_OUTPUT_TOKENS = 131_072
 """Of one answer, where the route does not say how long its model can write."""
 _DIALECTS = {
@@ -32,17 +32,6 @@ _DIALECTS = {
     Operation.COMPLETION: Dialect.COMPLETION,
     Operation.EMBEDDING: Dialect.INPUT_ONLY,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A client's request; what it holds never shows in its ``repr``."""
-
-    method: str
-    target: str = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
-    """By lower-case name."""
-    body: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +73,6 @@ class Answered:
 Decision = Allowed | Refused | Answered
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a caller asks of a route."""
-
-    request: Request = field(repr=False)
-    document: Mapping[str, object] = field(repr=False)
-    operation: Operation
-    caller: Caller
-    route: GatewayRoute
-
-
 class DecisionCore:
     """The tables, the budgets and the router that decisions are made from."""
 
@@ -128,7 +106,7 @@ class DecisionCore:
 
     def replace(self, index: SnapshotIndex, now_unix_seconds: float) -> None:
         """Decide by another snapshot from now on; budgets and what is running go on."""
-        pools = {_pool(arm) for route in index.routes.values() for arm in route.arms}
+        pools = {pool_of(arm) for route in index.routes.values() for arm in route.arms}
         self._budgets.replace(index.tenants, index.prices, now_unix_seconds)
         self._router.keep_only(index.addresses, pools)
         self._index = index
@@ -146,15 +124,15 @@ class DecisionCore:
         caller = authenticate(self._index, request.headers.get("authorization", ""), now_unix_seconds)
         if isinstance(caller, Refused):
             return caller
-        path = _path(request, caller)
+        path = path_of(request, caller)
         if isinstance(path, Refused):
             return path
         if path.method == "GET":
             return _models(self._index, caller, path.model)
-        asked = _asked(self._index, caller, request, path.operation)
+        asked = asked_of(self._index, caller, request, path.operation)
         return asked if isinstance(asked, Refused) else self._admit(asked, now_unix_seconds)
 
-    def _admit(self, asked: _Asked, now: float) -> Allowed | Refused:
+    def _admit(self, asked: Asked, now: float) -> Allowed | Refused:
         tenant, route = asked.caller.tenant, asked.route
         size = estimate(asked.document, _DIALECTS[asked.operation])
         if isinstance(size, BadField):
@@ -174,7 +152,7 @@ class DecisionCore:
             tenant.name, route.model, arm.deployment, arm.identity, choice.addresses, admitted, client_headers=headers
         )
 
-    def _route(self, asked: _Asked, now: float) -> tuple[GatewayArm, Choice] | None:
+    def _route(self, asked: Asked, now: float) -> tuple[GatewayArm, Choice] | None:
         tenant, model = asked.caller.tenant.name, asked.route.model
         prompt = prompt_blocks(asked.document, model=model)
         wanted = RoutingRequest(prompt.blocks, prompt.block_tokens, prompt.prompt_tokens)
@@ -182,7 +160,7 @@ class DecisionCore:
         return self._router.route(asked.route.arms, conversation, wanted, now, self._chance)
 
     def _admitted(
-        self, asked: _Asked, arm: GatewayArm, choice: Choice, held: Reservation, size: TokenEstimate
+        self, asked: Asked, arm: GatewayArm, choice: Choice, held: Reservation, size: TokenEstimate
     ) -> Admitted:
         admitted = Admitted(
             reservation=held,
@@ -204,10 +182,6 @@ class DecisionCore:
         self._on_end(ended)
 
 
-def _pool(arm: GatewayArm) -> str:
-    return f"{arm.deployment}/{arm.identity}"
-
-
 def _bound(held: Reservation, size: TokenEstimate) -> int | None:
     """The longest answer that is paid for, where the client bounds nothing and somebody counts; else ``None``."""
     is_counted = any(line.tariff is not None for line in held.lines)
@@ -216,60 +190,7 @@ def _bound(held: Reservation, size: TokenEstimate) -> int | None:
     return max(1, held.output_tokens // size.sequences)
 
 
-def _asked(index: SnapshotIndex, caller: Caller, request: Request, operation: Operation) -> _Asked | Refused:
-    document = _document(request, caller)
-    if isinstance(document, Refused):
-        return document
-    route = _allowed_route(index, caller, document.get("model"))
-    return route if isinstance(route, Refused) else _Asked(request, document, operation, caller, route)
-
-
-def _path(request: Request, caller: Caller) -> PublicPath | Refused:
-    path = public_path(request.target)
-    if path is None:
-        served = ", ".join((*ENGINE_PATHS, MODELS_PATH))
-        return refuse(
-            Reason.UNKNOWN_PATH, f"There is nothing at this path; served are {served}.", tenant=caller.tenant.name
-        )
-    if request.method != path.method:
-        message = f"This path takes {path.method} only."
-        return refuse(Reason.WRONG_METHOD, message, headers=(("allow", path.method),), tenant=caller.tenant.name)
-    return path
-
-
-def _document(request: Request, caller: Caller) -> Mapping[str, object] | Refused:
-    if request.headers.get("content-encoding", "identity") != "identity":
-        message = "The body must be sent uncompressed, without the header 'Content-Encoding'."
-        return refuse(Reason.ENCODED_BODY, message, tenant=caller.tenant.name)
-    try:
-        return parse_document(request.body)
-    except BadDocument as error:
-        return refuse(Reason.BAD_JSON, f"The body is not valid JSON: {error}.", tenant=caller.tenant.name)
-
-
-def _allowed_route(index: SnapshotIndex, caller: Caller, model: object) -> GatewayRoute | Refused:
-    if not isinstance(model, str) or not model:
-        message = "The field 'model' is missing or no text; name one of the models that GET /v1/models lists."
-        return refuse(Reason.MISSING_MODEL, message, param="model", tenant=caller.tenant.name)
-    tenant = caller.tenant.name
-    route = index.routes.get((tenant, model))
-    if route is None or not caller.key.admits(model):
-        return _model_not_found(caller, model)
-    if route.output_filter != _NO_FILTER:
-        message = (
-            f"The model {quoted(model)} asks for the output filter {quoted(route.output_filter)}, not served here."
-        )
-        return refuse(Reason.FILTER_UNAVAILABLE, message, tenant=tenant, model=model)
-    return route
-
-
-def _model_not_found(caller: Caller, model: str) -> Refused:
-    """The same answer whether or not the model exists for others."""
-    message = f"The model {quoted(model)} does not exist or you do not have access to it."
-    return refuse(Reason.MODEL_NOT_FOUND, message, param="model", tenant=caller.tenant.name)
-
-
-def _exhausted(asked: _Asked, held: Exhausted) -> Refused:
+def _exhausted(asked: Asked, held: Exhausted) -> Refused:
     reason, tenant, model = Reason(held.code), asked.caller.tenant.name, asked.route.model
     return refuse(reason, held.message, headers=held.headers, tenant=tenant, model=model)
 
@@ -278,7 +199,7 @@ def _models(index: SnapshotIndex, caller: Caller, model: str | None) -> Answered
     tenant = caller.tenant.name
     names = tuple(filter(caller.key.admits, index.models.get(tenant, ())))
     if model is not None and model not in names:
-        return _model_not_found(caller, model)
+        return model_not_found(caller, model)
     cards = [{"id": name, "object": "model", "created": 0, "owned_by": "enginehouse"} for name in names]
     if model is None:
         return Answered(tenant, json.dumps({"object": "list", "data": cards}).encode())

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from gateway.engine_connections import CONNECT_SECONDS, IDLE_SECONDS
 from gateway.envoy_types import Json, message, seconds, typed
 from gateway.ext_authz import DESTINATION_HEADER
 
@@ -11,9 +12,6 @@ ENGINES_CLUSTER = "engines"
 EXT_AUTHZ_METADATA = "envoy.filters.http.ext_authz"
 GATEWAY_METADATA = "gateway"
 
-CONNECT_SECONDS = 1.0
-UPSTREAM_IDLE_SECONDS = 4.0
-"""Below the 5 s after which engines on uvicorn close an idle connection, so that none is used while it closes."""
 MAX_PARALLEL = 65_536
 """Engines queue and reject by themselves; Envoy's default of 1,024 would come first."""
 
@@ -23,26 +21,12 @@ _POLICIES = "envoy.extensions.load_balancing_policies"
 
 def decision_cluster(socket_path: Path) -> Json:
     """The decision service on its Unix socket."""
-    endpoint = {"endpoint": {"address": {"pipe": {"path": str(socket_path)}}}}
-    return {
-        "name": DECISION_CLUSTER,
-        "type": "STATIC",
-        "connect_timeout": seconds(CONNECT_SECONDS),
-        "circuit_breakers": _circuit_breakers(),
-        "load_assignment": {"cluster_name": DECISION_CLUSTER, "endpoints": [{"lb_endpoints": [endpoint]}]},
-    }
+    return _at_socket(DECISION_CLUSTER, socket_path)
 
 
 def guard_cluster(socket_path: Path) -> Json:
     """The guard on its Unix socket, which passes requests on to the engines."""
-    endpoint = {"endpoint": {"address": {"pipe": {"path": str(socket_path)}}}}
-    return {
-        "name": GUARD_CLUSTER,
-        "type": "STATIC",
-        "connect_timeout": seconds(CONNECT_SECONDS),
-        "circuit_breakers": _circuit_breakers(),
-        "load_assignment": {"cluster_name": GUARD_CLUSTER, "endpoints": [{"lb_endpoints": [endpoint]}]},
-    }
+    return _at_socket(GUARD_CLUSTER, socket_path)
 
 
 def engines_cluster(endpoints_path: Path) -> Json:
@@ -61,10 +45,21 @@ def engines_cluster(endpoints_path: Path) -> Json:
             _HTTP_OPTIONS: message(
                 _HTTP_OPTIONS,
                 explicit_http_config={"http_protocol_options": {}},
-                common_http_protocol_options={"idle_timeout": seconds(UPSTREAM_IDLE_SECONDS)},
+                common_http_protocol_options={"idle_timeout": seconds(IDLE_SECONDS)},
             )
         },
         "load_balancing_policy": {"policies": [{"typed_extension_config": _decided_host()}]},
+    }
+
+
+def _at_socket(name: str, path: Path) -> Json:
+    endpoint = {"endpoint": {"address": {"pipe": {"path": str(path)}}}}
+    return {
+        "name": name,
+        "type": "STATIC",
+        "connect_timeout": seconds(CONNECT_SECONDS),
+        "circuit_breakers": _circuit_breakers(),
+        "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": [endpoint]}]},
     }
 
 

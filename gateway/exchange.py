@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from http import HTTPStatus
 
 Headers = tuple[tuple[str, str], ...]
+OF_A_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "trailer", "upgrade"})
+"""Headers about one connection, which say nothing about the next."""
 
 
 @dataclass(frozen=True, slots=True)

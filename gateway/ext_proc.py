@@ -3,13 +3,12 @@
 One call stands for one request of a client. Its request's side and its response's side know nothing of each other.
 """
 
-import sys
-import traceback
 from collections.abc import Callable
 from typing import Protocol
 
 import structlog
 
+from gateway.error_places import kind_and_place
 from gateway.ext_proc_contract import EndpointPicker, FilterChooser, ResponseHead
 from gateway.ext_proc_filtering import FilteringSide, FilteringTools, RefusingSide
 from gateway.ext_proc_messages import BadMessage, BodyMode, Incoming, read
@@ -189,7 +188,5 @@ def _stated(call: Call) -> dict[str, str]:
 
 
 def log_failure() -> None:
-    """Say that something raised, and where. What the exception says is not logged: it may quote a request."""
-    kind, _, trace = sys.exc_info()
-    where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)[-3:]]
-    _log.error("ext_proc.failed", error=kind.__name__ if kind else None, where=where)
+    """Say that something raised, and where."""
+    _log.error("ext_proc.failed", **kind_and_place())

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from gateway.asked import Request
 from gateway.body_edits import Edit
-from gateway.decision import Request
 
 Pairs = tuple[tuple[str, str], ...]
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from inspect import isawaitable
 
+from gateway.asked import Request
 from gateway.body_edits import apply_edits
-from gateway.decision import Request
 from gateway.ext_authz import DESTINATION_HEADER, MAX_BODY_BYTES
 from gateway.ext_proc_contract import EndpointPicker, Pick, PickRequest, Reply, Verdict
 from gateway.ext_proc_messages import (

@@ -6,11 +6,8 @@ import os
 import random
 import secrets
 import signal
-import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx2
@@ -28,6 +25,7 @@ from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
 from gateway.guard import Guard, GuardSettings
 from gateway.http_protocol import HttpServer
+from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings, read_settings
 from gateway.store import SnapshotStore
@@ -90,9 +88,9 @@ class Gateway:
         """Everything from the first file to the last."""
         told_to_stop = _stop_signal()
         settings = self._settings
-        with _named_errors(settings):
-            _prepare_folders(settings)
-            _write_where_other(settings.envoy_path, bootstrap_json(_places(settings)))
+        with named_errors(settings):
+            prepare_folders(settings)
+            write_where_other(settings.envoy_path, bootstrap_json(_places(settings)))
             endpoints = EndpointFile(settings.endpoints_path)
             if not settings.endpoints_path.exists():
                 endpoints.show(frozenset(), time.monotonic())
@@ -109,14 +107,14 @@ class Gateway:
         guard = await self._listen_for_envoy(self._settings.guard_path, self._guard)
         try:
             pages = await self._listen_for_scrapes()
-            following = asyncio.create_task(sync.run())
-            following.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
-            ticking = asyncio.create_task(self._tick())
+            loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick())]
+            for loop in loops:
+                loop.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
             self._announce(pages)
             await told_to_stop.wait()
             _log.info("gateway.stopping")
-            following.cancel()
-            ticking.cancel()
+            for loop in loops:
+                loop.cancel()
             decisions.close()
             guard.close()
             pages.close()
@@ -125,8 +123,7 @@ class Gateway:
                 self._guard.drain(self._settings.drain_seconds),
                 self._pages.drain(DRAIN_SECONDS),
             )
-            with suppress(asyncio.CancelledError):
-                await following
+            await asyncio.gather(*loops, return_exceptions=True)
         finally:
             self._engines.close()
             self._settings.ready_file.unlink(missing_ok=True)
@@ -144,10 +141,10 @@ class Gateway:
                 self._engines.keep_only(self._core.index.addresses)
 
     async def _listen_for_envoy(self, path: Path, answering: HttpServer) -> asyncio.Server:
-        _remove_dead_socket(path)
-        with _named_errors(self._settings):
+        remove_dead_socket(path)
+        with named_errors(self._settings):
             server = await asyncio.get_running_loop().create_unix_server(answering.connection, str(path))
-            _keep_private(path)
+            keep_private(path)
         return server
 
     async def _listen_for_scrapes(self) -> asyncio.Server:
@@ -168,7 +165,7 @@ class Gateway:
             "admin_url": _url(ADMIN_HOST, settings.admin_port),
             "pid": os.getpid(),
         }
-        with _named_errors(settings):
+        with named_errors(settings):
             write_atomically(settings.ready_file, json.dumps(ready).encode(), mode=READABLE)
         _log.info("gateway.ready", **ready)
 
@@ -180,14 +177,6 @@ def _stop_signal() -> asyncio.Event:
     return event
 
 
-def _write_where_other(path: Path, data: bytes) -> None:
-    """Write a file unless it is so already: a gateway that starts again must not need room on a full disk."""
-    with suppress(OSError):
-        if path.read_bytes() == data:
-            return
-    write_atomically(path, data, mode=READABLE)
-
-
 def _places(settings: GatewaySettings) -> EnvoyPlaces:
     return EnvoyPlaces(
         listen_host=settings.listen_host,
@@ -197,45 +186,6 @@ def _places(settings: GatewaySettings) -> EnvoyPlaces:
         guard_path=settings.guard_path,
         endpoints_path=settings.endpoints_path,
     )
-
-
-def _prepare_folders(settings: GatewaySettings) -> None:
-    settings.state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings.endpoints_path.parent.mkdir(exist_ok=True)
-    settings.socket_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings.ready_file.parent.mkdir(parents=True, exist_ok=True)
-    settings.ready_file.unlink(missing_ok=True)
-
-
-def _keep_private(path: Path) -> None:
-    path.chmod(0o600)
-
-
-def _remove_dead_socket(path: Path) -> None:
-    """Remove what a killed gateway left; refuse where a living one listens."""
-    with socket.socket(socket.AF_UNIX) as probe:
-        try:
-            probe.connect(str(path))
-        except FileNotFoundError:
-            return
-        except ConnectionRefusedError:
-            path.unlink(missing_ok=True)
-            return
-        except OSError as error:
-            raise GatewayError(f"socket_path {path} cannot be used: {error.strerror}") from error
-    raise GatewayError(f"another gateway listens on {path}; stop it or set another socket_path")
-
-
-@contextmanager
-def _named_errors(settings: GatewaySettings) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        place = error.filename or settings.socket_path
-        raise GatewayError(
-            f"{place} cannot be used: {error.strerror}; state_dir is {settings.state_dir}. "
-            "Give folders that this user may write, on a disk with space"
-        ) from error
 
 
 def _url(host: str, port: int) -> str:

@@ -1,13 +1,13 @@
 """One request on its way through the guard: its turn, the engines in their order, the stream, and how it ended."""
 
 import asyncio
-import traceback
 
 import structlog
 
 from gateway.attempt import Attempt, Tried
 from gateway.engine_connections import EngineConnections
-from gateway.exchange import Exchange
+from gateway.error_places import kind_and_place
+from gateway.exchange import OF_A_CONNECTION, Exchange
 from gateway.http_protocol import HttpRequest
 from gateway.outlet import Outlet
 from gateway.passage import End, Ending, Passage
@@ -16,10 +16,7 @@ from gateway.silence import Silence
 
 _log = structlog.get_logger("gateway.relay")
 _OWN_PREFIX = "x-gateway-"
-_OF_A_CONNECTION = frozenset(
-    {"connection", "keep-alive", "transfer-encoding", "content-length", "te", "trailer", "upgrade", "host", "expect"}
-)
-"""Headers about one connection, which say nothing about the next."""
+_NOT_FOR_ENGINES = OF_A_CONNECTION | {"te", "host", "expect"}
 _LOST = "The engine broke off while it answered."
 _LATE = "The engine sent nothing for too long."
 _FAILED = "The gateway failed while it passed the answer on."
@@ -58,9 +55,8 @@ class Relay:
             if self._outlet.is_open:  # the gateway ends, not the client
                 self._exchange.cut()
                 raise
-        except Exception as error:  # what the error says is not logged: it may quote the request
-            where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]]
-            _log.error("relay.failed", error=type(error).__name__, where=where)
+        except Exception:
+            _log.error("relay.failed", **kind_and_place())
             end = End.FAILED
             self._give_up()
         finally:
@@ -143,4 +139,4 @@ def _message(request: HttpRequest, address: str, body: bytes) -> bytes:
 
 
 def _is_for_engines(name: str) -> bool:
-    return name not in _OF_A_CONNECTION and not name.startswith(_OWN_PREFIX)
+    return name not in _NOT_FOR_ENGINES and not name.startswith(_OWN_PREFIX)

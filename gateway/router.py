@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from random import Random
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint
-from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, usable_endpoints
+from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
 from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
 from gateway.routing_policies import Candidate, PolicyName, RoutingRequest, Situation, policy_of
@@ -84,7 +84,7 @@ class Router:
         arm = pick_arm(arms, conversation)
         if arm is None:
             return None
-        return arm, self.choose(request, arm.endpoints, now, chance, pool=f"{arm.deployment}/{arm.identity}")
+        return arm, self.choose(request, arm.endpoints, now, chance, pool=pool_of(arm))
 
     def choose(
         self,

@@ -1,12 +1,12 @@
 """The decision service: Envoy's HTTP ext_authz questions in, answers out. It fails closed."""
 
-import sys
-import traceback
 from collections.abc import Callable
 
 import structlog
 
-from gateway.decision import Answered, Decision, DecisionCore, Request
+from gateway.asked import Request
+from gateway.decision import Answered, Decision, DecisionCore
+from gateway.error_places import kind_and_place
 from gateway.exchange import HttpResponse
 from gateway.ext_authz import (
     AUTHORIZE_PREFIX,
@@ -57,10 +57,8 @@ class DecisionService:
         return HttpResponse(404)
 
     def fail(self, request: HttpRequest) -> HttpResponse:
-        """Deny, because the decision raised. What the exception says is not logged: it may quote the request."""
-        kind, _, trace = sys.exc_info()
-        where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)[-3:]]
-        _log.error("decision.failed", error=kind.__name__ if kind else None, where=where)
+        """Deny, because the decision raised."""
+        _log.error("decision.failed", **kind_and_place())
         refused = refuse(Reason.INTERNAL, "The gateway could not decide about this request; it was not passed on.")
         self._telemetry.count(None, None, refused.reason.value)
         return _denied(refused) if _is_question(request) else _page(refused)

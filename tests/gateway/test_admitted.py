@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from fleet.snapshot import GatewayTenant
 from gateway.admitted import Ended
-from gateway.decision import Allowed, DecisionCore, Request
+from gateway.asked import Request
+from gateway.decision import Allowed, DecisionCore
 from gateway.index import index_of
 from gateway.passage import End, Ending
 from gateway.reservations import Basis

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.asked import Request
 from gateway.body_edits import Edit, apply_edits
-from gateway.decision import Request
 from gateway.ext_proc import DECISION_NAMESPACE, FLUSH_SECONDS, ExternalProcessor
 from gateway.ext_proc_contract import ChosenFilter, Pick, Reply
 from gateway.ext_proc_messages import TYPES, BadMessage, read, streamed_replies

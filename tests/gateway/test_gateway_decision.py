@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.decision import Allowed, Answered, DecisionCore, Request
+from gateway.asked import Request
+from gateway.decision import Allowed, Answered, DecisionCore
 from gateway.index import index_of, is_socket_address
 from gateway.refusals import Reason, Refused
 from gateway.request_document import MAX_ITEMS, MAX_PARTS, MAX_TEXTS, BadDocument, parse_document

@@ -8,7 +8,8 @@ import httpx2
 import pytest
 import structlog
 
-from gateway.decision import Allowed, DecisionCore, Request
+from gateway.asked import Request
+from gateway.decision import Allowed, DecisionCore
 from gateway.endpoints import RETIRING_SECONDS, EndpointFile, EnvoyAdmin
 from gateway.store import SnapshotStore
 from gateway.sync import LONGEST_PAUSE_SECONDS, SnapshotSwitch, SnapshotSync
