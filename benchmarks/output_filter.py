@@ -12,9 +12,9 @@ import statistics
 import time
 from collections.abc import Callable
 
+from fleet.output_policy import FilterPolicy
 from gateway.output_filter.channel import CompiledPolicy
 from gateway.output_filter.masks import Masks
-from gateway.output_filter.policy import FilterPolicy
 from gateway.output_filter.stream_filter import StreamFilter
 from gateway.output_filter.text_filter import TextFilter
 from gateway.sse import SseReader

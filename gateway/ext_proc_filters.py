@@ -3,16 +3,15 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 
+from fleet.output_policy import NO_FILTER, FailureMode
 from gateway.ext_proc_contract import ChosenFilter, ResponseHead
 from gateway.output_filter.channel import Answer, CompiledPolicy
 from gateway.output_filter.masks import Masks
-from gateway.output_filter.policy import FailureMode
 from gateway.output_filter.stream_filter import StreamFilter
 from gateway.output_filter.whole_answer import filter_answer
 
 FILTER_KEY = "x-gateway-output-filter"
 """Of the metadata: the name of the route's filter."""
-NO_FILTER = "none"
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 """Of an answer that is filtered as a whole."""
 _EVENT_STREAM = "text/event-stream"

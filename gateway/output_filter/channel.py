@@ -3,18 +3,11 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
+from fleet.output_policy import FailureMode, FilterPolicy, Mode, Moderation
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.matcher import Matcher
 from gateway.output_filter.normal_form import Writing
-from gateway.output_filter.policy import (
-    MODERATION,
-    FailureMode,
-    FilterPolicy,
-    Mode,
-    Moderation,
-    detectors_of,
-    modes_of,
-)
+from gateway.output_filter.policy import MODERATION, detectors_of, modes_of
 from gateway.output_filter.scanner import Edit, Scanner
 from gateway.output_filter.sentences import Question, SentenceGate
 from gateway.output_filter.text_filter import edited, filter_whole

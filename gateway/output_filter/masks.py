@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gateway.output_filter.policy import Mode
+from fleet.output_policy import Mode
 
 _LETTERS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _KEY_BYTES = 64

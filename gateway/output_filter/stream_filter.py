@@ -3,12 +3,12 @@
 from collections import Counter, deque
 from collections.abc import Iterator
 
+from fleet.output_policy import FailureMode
 from gateway.output_filter import endings
 from gateway.output_filter.channel import Answer, CompiledPolicy
 from gateway.output_filter.event_reader import EventReader
 from gateway.output_filter.held_event import HeldEvent
 from gateway.output_filter.masks import Masks
-from gateway.output_filter.policy import FailureMode
 from gateway.output_filter.sentences import Question
 from gateway.sse import DEFAULT_LIMIT_BYTES, SseEvent, SseKind, SseReader
 

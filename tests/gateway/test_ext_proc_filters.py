@@ -5,10 +5,10 @@ from collections import Counter
 
 import pytest
 
+from fleet.output_policy import FailureMode, FilterPolicy
 from gateway.ext_proc_contract import ResponseHead
 from gateway.ext_proc_filters import FILTER_KEY, MAX_ANSWER_BYTES, AnswerTooLarge, OutputFilters, UnknownFilter
 from gateway.output_filter.channel import CompiledPolicy
-from gateway.output_filter.policy import FailureMode, FilterPolicy
 
 ANSWER = json.dumps({"choices": [{"index": 0, "message": {"role": "assistant", "content": "to ann@example.com"}}]})
 

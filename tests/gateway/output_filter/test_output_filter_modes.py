@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.output_policy import FailureMode, FilterPolicy, Mode, OwnPattern
 from gateway.output_filter import event_reader
 from gateway.output_filter.channel import CompiledPolicy
-from gateway.output_filter.policy import FailureMode, FilterPolicy, Mode, OwnPattern
 from gateway.output_filter.stream_filter import MAX_HELD_EVENTS, StreamFilter
 from tests.gateway.output_filter.filtered_streams import DONE, chat_texts, cut, delta, documents, line, run_filter
 

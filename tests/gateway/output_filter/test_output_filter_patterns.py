@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from fleet.output_policy import CLASSES, FilterPolicy, Mode, OwnPattern
 from gateway.output_filter.detectors import DETECTORS, PHONE
 from gateway.output_filter.linear_regex import EncodedText, LinearRegex
 from gateway.output_filter.national_ids import NATIONAL_IDS
 from gateway.output_filter.pattern_parser import MAX_WIDTH, PatternRefused, literal, parse_pattern
 from gateway.output_filter.pattern_tree import beginnings, least_width, source, width
-from gateway.output_filter.policy import CLASSES, FilterPolicy, Mode, OwnPattern, detectors_of
+from gateway.output_filter.policy import BUILT_IN_CLASSES, detectors_of
 from gateway.output_filter.quiet_text import loud_text
 
 ATOMS = st.sampled_from(["a", "b", "[ab]", r"\d", ".", "(?:ab|c)", "(a(?:b|cc){1,2})", r"\.", "é", r"[^a]"])
@@ -126,3 +127,7 @@ def test_names_are_checked():
     with pytest.raises(ValidationError, match="name"):
         OwnPattern(name="Not a name", pattern="x")
     assert {"email", "phone", "card", "iban", "us_ssn", "ip", "api_key"} <= set(CLASSES)
+
+
+def test_a_policy_and_the_detectors_know_the_same_classes():
+    assert BUILT_IN_CLASSES == CLASSES

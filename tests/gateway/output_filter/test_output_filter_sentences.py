@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.output_policy import FailureMode, FilterPolicy, Moderation
 from gateway.output_filter.channel import CompiledPolicy
-from gateway.output_filter.policy import FailureMode, FilterPolicy, Moderation
 from gateway.output_filter.sentences import SentenceGate
 from gateway.output_filter.stream_filter import StreamFilter
 from tests.gateway.output_filter.filtered_streams import DONE, chat_texts, delta, documents

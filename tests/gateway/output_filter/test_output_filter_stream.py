@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.output_policy import FilterPolicy
 from gateway.output_filter.channel import CompiledPolicy
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.normal_form import Writing
-from gateway.output_filter.policy import FilterPolicy
 from gateway.output_filter.stream_filter import StreamFilter
 from gateway.output_filter.text_filter import edited, filter_whole
 from tests.gateway.output_filter.filtered_streams import (

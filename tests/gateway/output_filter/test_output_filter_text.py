@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleet.output_policy import FilterPolicy, Mode, OwnPattern
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.matcher import Matcher
 from gateway.output_filter.normal_form import Writing
-from gateway.output_filter.policy import FilterPolicy, Mode, OwnPattern, detectors_of, modes_of
+from gateway.output_filter.policy import detectors_of, modes_of
 from gateway.output_filter.text_filter import TextFilter, edited, filter_whole
 
 

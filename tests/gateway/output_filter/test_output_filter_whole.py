@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.output_policy import FilterPolicy, Mode
 from gateway.output_filter.channel import Answer, CompiledPolicy
 from gateway.output_filter.held_event import replaced
 from gateway.output_filter.json_spans import UnreadableAnswer, decoded, encoded, spans
 from gateway.output_filter.masks import Masks
-from gateway.output_filter.policy import FilterPolicy, Mode
 from gateway.output_filter.whole_answer import filter_answer, request_changes, texts_to_judge
 
 POLICY = CompiledPolicy(FilterPolicy())

@@ -6,11 +6,11 @@ import socket
 import httpx2
 import pytest
 
+from fleet.output_policy import FilterPolicy, OwnPattern
 from gateway.body_edits import Edit
 from gateway.ext_proc_contract import ChosenFilter, Pick, Reply
 from gateway.ext_proc_filters import OutputFilters
 from gateway.output_filter.channel import CompiledPolicy
-from gateway.output_filter.policy import FilterPolicy, OwnPattern
 from gateway.refusals import error_body
 
 PATH = "/v1/chat/completions"
