@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from random import Random
 from urllib.parse import quote
 
+from fleet.budget import Tariff
 from fleet.snapshot import GatewayArm
 from gateway.admitted import Admitted, Ended, Patience
 from gateway.affinity import conversation_key, prompt_blocks
 from gateway.arms import pool_of
 from gateway.asked import Asked, Request, asked_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
+from gateway.billed import Billed
 from gateway.budgets import Budgets
 from gateway.exhausted import Exhausted
 from gateway.ext_authz import DEPLOYMENT_HEADER, DESTINATION_HEADER, IDENTITY_HEADER, MODEL_HEADER, TENANT_HEADER
@@ -22,6 +24,7 @@ from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_edits import request_edits
 from gateway.reservations import Reservation
 from gateway.router import Choice, Router, RoutingRequest
+from gateway.stopwatch import Stopwatch
 from gateway.token_estimate import BadField, Dialect, TokenEstimate, estimate
 
 REMOVED_HEADERS = ("authorization",)
@@ -83,6 +86,7 @@ class DecisionCore:
         chance: Random | None = None,
         on_end: Callable[[Ended], None] = lambda _: None,
         patience: Patience | None = None,
+        stopwatch: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._index: SnapshotIndex | None = None
         self._budgets = Budgets()
@@ -91,8 +95,11 @@ class DecisionCore:
         """Unix seconds, for what happens to a request after its decision."""
         self._chance = chance or Random(0)  # noqa: S311 it breaks ties, and nothing secret hangs on it
         self._on_end = on_end
+        self._stopwatch = stopwatch
+        """Monotonic seconds, for how long things take."""
         self._patience = patience or Patience()
         self._running: set[Admitted] = set()
+        self._prices: dict[str, Tariff] = {}
 
     @property
     def index(self) -> SnapshotIndex | None:
@@ -109,16 +116,18 @@ class DecisionCore:
         pools = {pool_of(arm) for route in index.routes.values() for arm in route.arms}
         self._budgets.replace(index.tenants, index.prices, now_unix_seconds)
         self._router.keep_only(index.addresses, pools)
+        self._prices = {price.model: price.tariff() for price in index.prices}
         self._index = index
 
     def tick(self, now_unix_seconds: float) -> None:
         """Once in a while: what is still running stays, and what was lost is charged."""
-        for admitted in self._running:
+        for admitted in filter(lambda one: one.is_guarded, self._running):
             self._budgets.renew(admitted.reservation.number, now_unix_seconds)
         self._budgets.expire(now_unix_seconds)
 
     def decide(self, request: Request, now_unix_seconds: float) -> Decision:
         """What happens to a request."""
+        watch = Stopwatch(self._stopwatch)
         if self._index is None:
             return refuse(Reason.NO_SNAPSHOT, "The gateway has not got its configuration yet; try again in a moment.")
         caller = authenticate(self._index, request.headers.get("authorization", ""), now_unix_seconds)
@@ -130,9 +139,9 @@ class DecisionCore:
         if path.method == "GET":
             return _models(self._index, caller, path.model)
         asked = asked_of(self._index, caller, request, path.operation)
-        return asked if isinstance(asked, Refused) else self._admit(asked, now_unix_seconds)
+        return asked if isinstance(asked, Refused) else self._admit(asked, now_unix_seconds, watch)
 
-    def _admit(self, asked: Asked, now: float) -> Allowed | Refused:
+    def _admit(self, asked: Asked, now: float, watch: Stopwatch) -> Allowed | Refused:
         tenant, route = asked.caller.tenant, asked.route
         size = estimate(asked.document, _DIALECTS[asked.operation])
         if isinstance(size, BadField):
@@ -146,7 +155,8 @@ class DecisionCore:
         held = self._budgets.reserve(tenant.name, route.model, demand, now)
         if isinstance(held, Exhausted):
             return _exhausted(asked, held)
-        admitted = self._admitted(asked, arm, choice, held, size)
+        billed = Billed(asked.caller.key.id, now, self._prices.get(route.model))
+        admitted = self._admitted(asked, arm, choice, held, size, billed, watch)
         headers = self._budgets.headers(tenant.name, route.model, now)
         return Allowed(
             tenant.name, route.model, arm.deployment, arm.identity, choice.addresses, admitted, client_headers=headers
@@ -160,7 +170,14 @@ class DecisionCore:
         return self._router.route(asked.route.arms, conversation, wanted, now, self._chance)
 
     def _admitted(
-        self, asked: Asked, arm: GatewayArm, choice: Choice, held: Reservation, size: TokenEstimate
+        self,
+        asked: Asked,
+        arm: GatewayArm,
+        choice: Choice,
+        held: Reservation,
+        size: TokenEstimate,
+        billed: Billed,
+        watch: Stopwatch,
     ) -> Admitted:
         admitted = Admitted(
             reservation=held,
@@ -173,6 +190,8 @@ class DecisionCore:
             on_end=self._ended,
             patience=self._patience,
             is_stream=asked.document.get("stream") is True,
+            billed=billed,
+            stopwatch=watch,
         )
         self._running.add(admitted)
         return admitted
