@@ -19,6 +19,10 @@ class Kind(StrEnum):
     TRIAGE = "Triage"
     TENANT = "Tenant"
     KEY = "Key"
+    PRICE = "Price"
+    TOKEN_ISSUER = "TokenIssuer"
+    ROUTE = "Route"
+    OUTPUT_FILTER = "OutputFilter"
     TOKEN = "Token"
     ADVISORY_DATA = "AdvisoryData"
 
@@ -150,13 +154,23 @@ class ReviewSubject:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """A waiver, triage entry or tenant with its version."""
+    """A waiver, triage entry, tenant, price, token issuer, route or output filter with its version."""
 
     name: str
     generation: int
     spec: Document
     created: str
     updated: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndingKey:
+    """What a rotated key was before: it goes on until it ends."""
+
+    generation: int
+    prefix: str
+    sha256: str
+    ends_unix_seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +183,30 @@ class StoredKey:
     sha256: str
     created: str
     expires_unix_seconds: int | None
+    updated: str
+    generation: int = 1
+    """Rises when it is rotated."""
+    models: tuple[str, ...] = ()
+    """Public models that it may ask for; empty = all of the tenant's."""
+    pins_arms: bool = False
+    """Whether its requests may say which arm serves them."""
+    ending: tuple[EndingKey, ...] = ()
+    """Its earlier generations that may still be in use."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedKeys:
+    """What was last read from the address of an issuer's public keys."""
+
+    issuer: str
+    """The name of the stored issuer."""
+    url: str
+    keys: tuple[Document, ...]
+    """The last good ones."""
+    fetched: str | None
+    """When they were read; ``None`` = never yet."""
+    problem: str | None
+    """Why the last attempt brought none."""
 
 
 @dataclass(frozen=True, slots=True)

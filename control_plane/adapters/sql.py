@@ -17,9 +17,20 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 
 from control_plane.adapters import sql_tables as tables
 from control_plane.adapters.sql_deployments import DeploymentRows, ReviewRows
-from control_plane.adapters.sql_rows import AuditRows, KeyRows, ObjectRows, TokenRows
+from control_plane.adapters.sql_keys import FetchedKeyRows, KeyRows, TokenRows
+from control_plane.adapters.sql_rows import AuditRows, ObjectRows
 from control_plane.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnreadable
-from control_plane.ports import Audit, Deployments, Keys, Objects, Reviews, Revision, Tokens, UnitOfWork
+from control_plane.ports import (
+    Audit,
+    Deployments,
+    FetchedKeySets,
+    Keys,
+    Objects,
+    Reviews,
+    Revision,
+    Tokens,
+    UnitOfWork,
+)
 from control_plane.records import Kind
 
 BUSY_MILLISECONDS = 10_000
@@ -97,7 +108,12 @@ class Unit:
         self.waivers: Objects = ObjectRows(connection, tables.waivers, self._touch_exceptions)
         self.triage: Objects = ObjectRows(connection, tables.triage, self._touch_exceptions)
         self.tenants: Objects = ObjectRows(connection, tables.tenants, self._touch_routes)
+        self.prices: Objects = ObjectRows(connection, tables.prices, self._touch_routes)
+        self.token_issuers: Objects = ObjectRows(connection, tables.token_issuers, self._touch_routes)
+        self.routes: Objects = ObjectRows(connection, tables.routes, self._touch_routes)
+        self.output_filters: Objects = ObjectRows(connection, tables.output_filters, self._touch_routes)
         self.keys: Keys = KeyRows(connection, self._touch_routes)
+        self.fetched_keys: FetchedKeySets = FetchedKeyRows(connection, self._touch_routes)
         self.tokens: Tokens = TokenRows(connection)
         self.audit: Audit = AuditRows(connection)
         self.is_discarded = False

@@ -1,4 +1,4 @@
-"""Rows of the smaller tables: waivers, triage, tenants, keys, tokens, the audit log."""
+"""Rows of the smaller tables: objects with a name and a spec, and the audit log."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Connection, RowMapping, Table, delete, insert, select, update
 
 from control_plane.adapters import sql_tables as tables
-from control_plane.records import Scope, StoredKey, StoredObject, StoredToken
+from control_plane.records import StoredObject
 from fleet.audit import AuditEntry, AuditEvent, ChainHead, extend
 
 Touch = Callable[[], None]
@@ -73,62 +73,6 @@ def _object(row: RowMapping) -> StoredObject:
         created=row["created"],
         updated=row["updated"],
     )
-
-
-class KeyRows:
-    """Keys of tenants."""
-
-    def __init__(self, connection: Connection, touch: Touch) -> None:
-        self._connection = connection
-        self._touch = touch
-
-    def get(self, name: str) -> StoredKey | None:
-        """One key, or ``None``."""
-        row = self._connection.execute(select(tables.keys).where(tables.keys.c.name == name)).mappings().first()
-        return StoredKey(**row) if row else None
-
-    def page(self, *, after: str, limit: int, tenant: str | None = None) -> Sequence[StoredKey]:
-        """Keys with names above ``after``, ascending; of one tenant if given."""
-        names = tables.keys.c.name
-        query = select(tables.keys).where(names > after).order_by(names).limit(limit)
-        if tenant is not None:
-            query = query.where(tables.keys.c.tenant == tenant)
-        return [StoredKey(**row) for row in self._connection.execute(query).mappings()]
-
-    def insert(self, key: StoredKey) -> None:
-        """Store a new one."""
-        self._touch()
-        values = {name: getattr(key, name) for name in tables.keys.c.keys()}  # noqa: SIM118 - not a mapping
-        self._connection.execute(insert(tables.keys).values(**values))
-
-    def delete(self, name: str) -> None:
-        """Forget one."""
-        self._touch()
-        self._connection.execute(delete(tables.keys).where(tables.keys.c.name == name))
-
-
-class TokenRows:
-    """Tokens of the admin API."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def by_prefix(self, prefix: str) -> StoredToken | None:
-        """The token that starts so, or ``None``."""
-        return self._one(select(tables.tokens).where(tables.tokens.c.prefix == prefix))
-
-    def put(self, token: StoredToken) -> StoredToken | None:
-        """Store or replace by name; gives what was replaced."""
-        before = self._one(select(tables.tokens).where(tables.tokens.c.name == token.name))
-        if before is not None:
-            self._connection.execute(delete(tables.tokens).where(tables.tokens.c.name == token.name))
-        values = {name: getattr(token, name) for name in ("name", "prefix", "sha256", "created")}
-        self._connection.execute(insert(tables.tokens).values(**values, scope=token.scope.value))
-        return before
-
-    def _one(self, query: Any) -> StoredToken | None:  # noqa: ANN401 - SQLAlchemy's select has no short type
-        row = self._connection.execute(query).mappings().first()
-        return StoredToken(**{**row, "scope": Scope(row["scope"])}) if row else None
 
 
 class AuditRows:

@@ -5,6 +5,7 @@ Moments are ISO 8601 text in UTC, documents are JSON text: both compare and read
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     ForeignKey,
     Index,
@@ -76,6 +77,10 @@ def _objects(name: str) -> Table:
 waivers = _objects("waivers")
 triage = _objects("triage")
 tenants = _objects("tenants")
+prices = _objects("prices")
+token_issuers = _objects("token_issuers")
+routes = _objects("routes")
+output_filters = _objects("output_filters")
 
 keys = Table(
     "keys",
@@ -86,6 +91,21 @@ keys = Table(
     Column("sha256", String(64), nullable=False, unique=True),
     Column("created", String(32), nullable=False),
     Column("expires_unix_seconds", _BIG),
+    Column("updated", String(32), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("models", Text, nullable=False),
+    Column("pins_arms", Boolean, nullable=False),
+    Column("ending", Text, nullable=False),
+)
+
+fetched_keys = Table(
+    "fetched_keys",
+    metadata,
+    Column("issuer", String(63), ForeignKey("token_issuers.name", ondelete="CASCADE"), primary_key=True),
+    Column("url", Text, nullable=False),
+    Column("keys", Text, nullable=False),
+    Column("fetched", String(32)),
+    Column("problem", Text),
 )
 
 tokens = Table(

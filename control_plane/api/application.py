@@ -33,6 +33,7 @@ _BODIES = (
     shapes.TriageBody,
     shapes.TenantBody,
     shapes.KeyBody,
+    shapes.RotationBody,
     placement_shapes.PlacementBody,
     problems.Problem,
 )

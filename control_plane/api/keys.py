@@ -1,4 +1,4 @@
-"""``/v1/keys``: API keys of tenants. A key is shown once, when it is made."""
+"""``/v1/keys``: API keys of tenants. A key is shown once, when it is made or rotated."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -13,9 +13,9 @@ from control_plane.api.etags import Demand, etag_of
 from control_plane.api.lists import KeyList
 from control_plane.api.paging import Paging, listing
 from control_plane.api.routing import DryRun, NamePath, body_of, changing, reading, router
-from control_plane.api.shapes import Key, KeyBody, NewKey, Plan
+from control_plane.api.shapes import Key, KeyBody, NewKey, Plan, RotationBody
 from control_plane.records import Document, StoredKey
-from control_plane.services.keys import GENERATION
+from control_plane.services.keys import KeyWish
 from fleet.spec import Name
 
 keys = router("keys")
@@ -32,8 +32,9 @@ def list_keys(house: Services, _actor: Reader, page: Paging, tenant: TenantFilte
 
 @keys.get("/keys/{name}", response_model=Key, responses=reading(404))
 def get_key(house: Services, _actor: Reader, name: NamePath) -> Response:
-    """One key."""
-    return answer(_document(house.keys.get(name)), etag=etag_of(GENERATION))
+    """One key; its ETag is the generation that a rotation must name."""
+    key = house.keys.get(name)
+    return answer(_document(key), etag=etag_of(key.generation))
 
 
 @keys.post("/keys", status_code=201, response_model=NewKey, responses=changing(), openapi_extra=body_of(KeyBody))
@@ -41,9 +42,29 @@ def create_key(house: Services, actor: Operator, document: Body) -> Response:
     """Make a key: ``key`` of this answer is the only place where it is ever shown."""
     body = parsed(KeyBody, document)
     seconds = None if body.expires is None else _unix_seconds(body.expires)
-    key, text = house.keys.create(body.name, body.tenant, seconds, actor)
+    key, text = house.keys.create(KeyWish(body.tenant, body.name, seconds, body.models, body.pins_arms), actor)
     headers = {"Location": f"/v1/keys/{key.name}"}
-    return answer(_document(key) | {"key": text}, status=201, etag=etag_of(GENERATION), headers=headers)
+    return answer(_document(key) | {"key": text}, status=201, etag=etag_of(key.generation), headers=headers)
+
+
+@keys.post(
+    "/keys/{name}/rotate",
+    response_model=NewKey | Plan,
+    responses=changing(),
+    openapi_extra=body_of(RotationBody),
+)
+def rotate_key(
+    house: Services, actor: Operator, name: NamePath, demand: Demand, document: Body, dry_run: DryRun = False
+) -> Response:
+    """Give a key its next generation, shown in this answer alone; the one before goes on for the overlap.
+
+    Scopes and end stay. With an overlap of 0 seconds every earlier generation ends now.
+    """
+    overlap = parsed(RotationBody, document).overlap_seconds
+    key, text = house.keys.rotate(name, overlap, demand, actor, is_dry_run=dry_run)
+    if dry_run:
+        return answer(_plan(name, "replace"))
+    return answer(_document(key) | {"key": text}, etag=etag_of(key.generation))
 
 
 @keys.delete(
@@ -54,10 +75,12 @@ def create_key(house: Services, actor: Operator, document: Body) -> Response:
 def delete_key(house: Services, actor: Operator, name: NamePath, demand: Demand, dry_run: DryRun = False) -> Response:
     """Delete a key: it stops working as soon as the gateways have read the next snapshot."""
     house.keys.delete(name, demand, actor, is_dry_run=dry_run)
-    if not dry_run:
-        return Response(status_code=204)
-    plan = {"apiVersion": "enginehouse.dev/v1", "kind": "Plan", "action": "delete", "name": name}
-    return answer(plan | {"refused": False, "changes": [], "violations": [], "identity": None, "facts": None})
+    return answer(_plan(name, "delete")) if dry_run else Response(status_code=204)
+
+
+def _plan(name: str, verb: str) -> Document:
+    plan = {"apiVersion": "enginehouse.dev/v1", "kind": "Plan", "action": verb, "name": name}
+    return plan | {"refused": False, "changes": [], "violations": [], "identity": None, "facts": None}
 
 
 def _unix_seconds(moment: datetime) -> int:
@@ -65,20 +88,28 @@ def _unix_seconds(moment: datetime) -> int:
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
+def _moment(unix_seconds: int) -> str:
+    return datetime.fromtimestamp(unix_seconds, UTC).isoformat().replace("+00:00", "Z")
+
+
 def _document(key: StoredKey) -> Document:
     metadata = {
         "name": key.name,
-        "generation": GENERATION,
+        "generation": key.generation,
         "creationTimestamp": key.created,
-        "updateTimestamp": key.created,
+        "updateTimestamp": key.updated,
     }
-    spec: Document = {"tenant": key.tenant}
+    spec: Document = {"tenant": key.tenant, "models": list(key.models), "pins_arms": key.pins_arms}
     if key.expires_unix_seconds is not None:
-        spec["expires"] = datetime.fromtimestamp(key.expires_unix_seconds, UTC).isoformat().replace("+00:00", "Z")
+        spec["expires"] = _moment(key.expires_unix_seconds)
+    ending = [
+        {"generation": item.generation, "prefix": item.prefix, "ends": _moment(item.ends_unix_seconds)}
+        for item in key.ending
+    ]
     return {
         "apiVersion": "enginehouse.dev/v1",
         "kind": "Key",
         "metadata": metadata,
         "spec": spec,
-        "status": {"prefix": key.prefix},
+        "status": {"prefix": key.prefix, "ending": ending},
     }

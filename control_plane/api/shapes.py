@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from control_plane.services.keys import LONGEST_OVERLAP_SECONDS
 from fleet.manifest import PinnedManifest, PinRecord
 from fleet.spec import Name, Spec
 from fleet.value import Value
@@ -163,10 +164,14 @@ class TenantSpec(Value):
 
 
 class KeySpec(Value):
-    """Whose key it is and when it ends."""
+    """Whose key it is, when it ends, and what it may do."""
 
     tenant: Name
     expires: datetime | None = None
+    models: tuple[Line, ...] = ()
+    """Public models that it may ask for; empty = all of the tenant's."""
+    pins_arms: bool = False
+    """Whether its requests may say which arm of a route serves them, for tests of a canary."""
 
 
 class WaiverBody(Value):
@@ -204,6 +209,17 @@ class KeyBody(Value):
     """``null`` = the server gives one."""
     expires: datetime | None = None
     """``null`` = it does not end by itself."""
+    models: Annotated[tuple[Line, ...], Field(max_length=100)] = ()
+    """Public models that it may ask for; empty = all of the tenant's."""
+    pins_arms: bool = False
+    """Whether its requests may say which arm of a route serves them, for tests of a canary."""
+
+
+class RotationBody(Value):
+    """How a key is rotated."""
+
+    overlap_seconds: Annotated[int, Field(ge=0, le=LONGEST_OVERLAP_SECONDS)] = 86_400
+    """How long the key that was there until now goes on beside the new one."""
 
 
 class Waiver(WaiverBody):
@@ -224,10 +240,20 @@ class Tenant(TenantBody):
     metadata: ObjectMeta  # type: ignore[assignment]
 
 
+class EndingKeyShape(Value):
+    """An earlier generation of a key that may still be in use."""
+
+    generation: int
+    prefix: str
+    ends: datetime
+
+
 class KeyStatus(Value):
     """What is known of a key."""
 
     prefix: str
+    ending: tuple[EndingKeyShape, ...]
+    """Earlier generations that go on until their end."""
 
 
 class Key(Value):

@@ -1,7 +1,16 @@
 """The doors to the world: Protocols that adapters implement and tests fake."""
 
-from control_plane.ports.outside import AdvisoryFeed, Clock, Cluster, ClusterError, FeedError, Meter
-from control_plane.ports.rows import Audit, Deployments, Keys, Objects, Reviews, Tokens
+from control_plane.ports.outside import (
+    AdvisoryFeed,
+    Clock,
+    Cluster,
+    ClusterError,
+    FeedError,
+    KeySetError,
+    KeySets,
+    Meter,
+)
+from control_plane.ports.rows import Audit, Deployments, FetchedKeySets, Keys, Objects, Reviews, Tokens
 from control_plane.ports.store import Revision, Store, UnitOfWork
 
 __all__ = [
@@ -12,6 +21,9 @@ __all__ = [
     "ClusterError",
     "Deployments",
     "FeedError",
+    "FetchedKeySets",
+    "KeySetError",
+    "KeySets",
     "Keys",
     "Meter",
     "Objects",

@@ -40,6 +40,22 @@ class AdvisoryFeed(Protocol):
         ...
 
 
+class KeySetError(Exception):
+    """The public keys of an issuer can't be read now; its text says why, without the address."""
+
+
+class KeySets(Protocol):
+    """Where the public keys of token issuers are read from."""
+
+    def read(self, url: str) -> bytes:
+        """What stands at an address.
+
+        Raises:
+            KeySetError: it can't be had.
+        """
+        ...
+
+
 class ClusterError(Exception):
     """The cluster can't do it; its text says what and why."""
 

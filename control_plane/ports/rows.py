@@ -7,6 +7,7 @@ from control_plane.records import (
     Condition,
     Document,
     EndpointRecord,
+    FetchedKeys,
     Phase,
     ReviewRecord,
     ReviewSubject,
@@ -87,7 +88,7 @@ class Reviews(Protocol):
 
 
 class Objects(Protocol):
-    """Stored objects of one kind: waivers, triage entries or tenants."""
+    """Stored objects of one kind, such as waivers, tenants or prices."""
 
     def get(self, name: str) -> StoredObject | None:
         """One object, or ``None``."""
@@ -125,8 +126,28 @@ class Keys(Protocol):
         """Store a new one."""
         ...
 
+    def replace(self, key: StoredKey) -> None:
+        """Store the next generation of an existing one."""
+        ...
+
     def delete(self, name: str) -> None:
         """Forget one."""
+        ...
+
+
+class FetchedKeySets(Protocol):
+    """Public keys of token issuers that were read from an address."""
+
+    def all(self) -> Sequence[FetchedKeys]:
+        """What is kept of each issuer that has an address, by name."""
+        ...
+
+    def put(self, fetched: FetchedKeys) -> None:
+        """Store or replace."""
+        ...
+
+    def delete(self, issuer: str) -> None:
+        """Forget those of an issuer."""
         ...
 
 

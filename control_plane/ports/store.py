@@ -4,7 +4,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
-from control_plane.ports.rows import Audit, Deployments, Keys, Objects, Reviews, Tokens
+from control_plane.ports.rows import Audit, Deployments, FetchedKeySets, Keys, Objects, Reviews, Tokens
 from control_plane.records import Kind
 
 
@@ -16,7 +16,12 @@ class UnitOfWork(Protocol):
     waivers: Objects
     triage: Objects
     tenants: Objects
+    prices: Objects
+    token_issuers: Objects
+    routes: Objects
+    output_filters: Objects
     keys: Keys
+    fetched_keys: FetchedKeySets
     tokens: Tokens
     audit: Audit
 
@@ -38,7 +43,7 @@ class Revision:
     """Counters that rise when something of a kind was committed; equal counters mean nothing changed."""
 
     routes: int = 0
-    """Deployments, endpoints, tenants, keys: what the gateway needs."""
+    """Deployments, endpoints, tenants, keys, prices, issuers, routes, filters: what the gateway needs."""
     exceptions: int = 0
     """Waivers and triage entries."""
 
