@@ -12,6 +12,7 @@ from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
 from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
+from gateway.prefix_indexes import PrefixIndexes
 from gateway.routing_policies import Candidate, PolicyName, RoutingRequest, Situation, policy_of
 
 __all__ = [
@@ -71,11 +72,13 @@ class Router:
     def __init__(self, settings: RouterSettings | None = None) -> None:
         self._settings = settings or RouterSettings()
         self._policy = policy_of(self._settings.policy, self._settings.gateways)
-        self._index = PrefixIndex(
-            capacity_blocks=self._settings.capacity_blocks, ttl_seconds=self._settings.ttl_seconds
+        capacity_blocks, ttl_seconds = self._settings.capacity_blocks, self._settings.ttl_seconds
+        self._indexes = PrefixIndexes(
+            lambda: PrefixIndex(capacity_blocks=capacity_blocks, ttl_seconds=ttl_seconds), self._settings.most_blocks
         )
         self._loads = LoadBook(prefill_tokens_per_second=self._settings.prefill_tokens_per_second)
         self._turns: dict[str, int] = {}
+        self._block_tokens: dict[str, int] = {}
 
     def route(
         self, arms: Sequence[GatewayArm], conversation: bytes, request: RoutingRequest, now: float, chance: Random
@@ -112,7 +115,8 @@ class Router:
         candidate, request = choice.candidates[place], choice.request
         deepest = max(other.cached_tokens for other in choice.candidates) // request.block_tokens
         if self._policy.uses_prefixes and 0 < deepest <= len(request.blocks):
-            self._index.add_work(request.blocks[deepest - 1], candidate.uncached_tokens)
+            index = self._indexes.of(request.block_tokens)
+            index.add_work(request.blocks[deepest - 1], candidate.uncached_tokens)
         self._note(candidate.address, request, now)
         return self._loads.start(candidate.address, candidate.uncached_tokens, now, is_watched=is_watched)
 
@@ -123,13 +127,15 @@ class Router:
 
     def _note(self, address: str, request: RoutingRequest, now: float) -> None:
         if self._policy.uses_prefixes:
-            self._index.note(address, request.blocks, now)
+            index = self._indexes.of(request.block_tokens)
+            index.note(address, request.blocks, now)
             if request.session is not None:
-                self._index.note(address, (request.session,), now)
+                index.note(address, (request.session,), now)
 
     def _candidates(self, request: RoutingRequest, names: Sequence[str], now: float) -> list[Candidate]:
-        depths = self._index.depths(request.blocks, now) if self._policy.uses_prefixes else {}
-        homes = self._index.depths((request.session,), now) if request.session is not None else {}
+        index = self._indexes.of(request.block_tokens)
+        depths = index.depths(request.blocks, now) if self._policy.uses_prefixes else {}
+        homes = index.depths((request.session,), now) if request.session is not None else {}
         common = self._common_tokens(request, [depths.get(name, 0) for name in names])
         found = []
         for name, load in zip(names, self._loads.loads(names, now), strict=True):
@@ -147,7 +153,8 @@ class Router:
             return 0
         tokens = deepest * request.block_tokens
         worth = _SPREAD_WORK * tokens * depths.count(deepest)
-        return tokens if self._index.work_tokens(request.blocks[deepest - 1]) >= worth else 0
+        work = self._indexes.of(request.block_tokens).work_tokens(request.blocks[deepest - 1])
+        return tokens if work >= worth else 0
 
     def saturations(self, addresses: Iterable[str], now: float) -> list[float]:
         """How full each endpoint is by its own metrics, 1.0 = full; stale metrics count as full."""
@@ -158,29 +165,39 @@ class Router:
         """An engine's metrics were read."""
         self._loads.measured(address, metrics)
 
-    def capacity(self, address: str, blocks: int) -> None:
-        """An engine has said how many blocks (of the size that requests have) it can hold, host memory included."""
-        self._index.set_capacity(address, min(blocks, self._settings.most_blocks))
+    def capacity(self, address: str, tokens: int) -> None:
+        """An engine has said how many tokens of prompts it can hold, host memory included."""
+        self._indexes.set_capacity(address, tokens)
 
-    def stored(self, address: str, blocks: Sequence[Block], now: float) -> None:
+    def cut_into(self, address: str, block_tokens: int) -> None:
+        """An engine has said into blocks of how many tokens it cuts prompts."""
+        self._block_tokens[address] = block_tokens
+
+    def block_tokens(self, arms: Iterable[GatewayArm]) -> int | None:
+        """Into blocks of how many tokens the engines of a route cut prompts; ``None`` = none has said so."""
+        addresses = (endpoint.address for arm in arms for endpoint in arm.endpoints)
+        return next((self._block_tokens[address] for address in addresses if address in self._block_tokens), None)
+
+    def stored(self, address: str, blocks: Sequence[Block], block_tokens: int, now: float) -> None:
         """An engine has said that it holds these blocks of one prompt."""
-        self._index.note(address, blocks, now)
+        self._indexes.of(block_tokens).note(address, blocks, now)
 
-    def removed(self, address: str, blocks: Iterable[Block]) -> None:
+    def removed(self, address: str, blocks: Iterable[Block], block_tokens: int) -> None:
         """An engine has said that it no longer holds these blocks."""
-        self._index.drop(address, blocks)
+        self._indexes.of(block_tokens).drop(address, blocks)
 
     def cleared(self, address: str) -> None:
         """An engine has said that it holds nothing."""
-        self._index.reset(address)
+        self._indexes.reset(address)
 
     def restarted(self, address: str) -> None:
         """An engine is a new process: its cache and its queue are empty."""
-        self._index.reset(address)
+        self._indexes.reset(address)
         self._loads.restarted(address)
 
     def keep_only(self, addresses: Collection[str], pools: Collection[str]) -> None:
         """Forget endpoints and arms that are no longer in the snapshot."""
-        self._index.keep_only(addresses)
+        self._indexes.keep_only(addresses)
+        self._block_tokens = {name: size for name, size in self._block_tokens.items() if name in addresses}
         self._loads.keep_only(addresses)
         self._turns = {pool: turn for pool, turn in self._turns.items() if pool in pools}

@@ -6,6 +6,7 @@ a crash leaves no load behind.
 
 from collections import OrderedDict
 from enum import IntEnum
+from typing import Annotated
 
 import msgspec
 
@@ -41,6 +42,7 @@ class RoutingNote(msgspec.Struct, frozen=True, array_like=True):
     uncached_tokens: int = 0
     blocks: tuple[int, ...] = ()
     session: int | None = None
+    block_tokens: Annotated[int, msgspec.Meta(ge=1)] = 1
 
     def to_bytes(self) -> bytes:
         """As it is sent."""
@@ -75,7 +77,7 @@ class Hearsay:
         key = (note.gateway, note.number)
         if note.kind is NoteKind.SENT:
             self._end(key, now)  # a retry at another endpoint
-            request = RoutingRequest(note.blocks, session=note.session)
+            request = RoutingRequest(note.blocks, note.block_tokens, session=note.session)
             self._live[key] = (self._router.heard(note.address, request, note.uncached_tokens, now), now)
         elif note.kind is NoteKind.ENDED:
             self._end(key, now)

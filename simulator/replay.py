@@ -99,7 +99,8 @@ class _Replay:
                 ttl_seconds=math.inf,
                 gateways=settings.gateways,
             ),
-            settings.cache_blocks,
+            settings.cache_blocks * settings.block_tokens,
+            settings.block_tokens,
             settings.replicas,
             settings.seed,
         )

@@ -34,12 +34,15 @@ class Sent:
 class Gateways:
     """All gateways; a request comes to any of them by chance."""
 
-    def __init__(self, count: int, settings: RouterSettings, capacity_blocks: int, replicas: int, seed: int) -> None:
+    def __init__(
+        self, count: int, settings: RouterSettings, capacity_tokens: int, block_tokens: int, replicas: int, seed: int
+    ) -> None:
         self.routers = [Router(settings) for _ in range(count)]
+        self._block_tokens = block_tokens
         self._chance = Random(seed)  # noqa: S311 (a simulation must be repeatable)
         for router in self.routers:
             for index in range(replicas):
-                router.capacity(address_of(index), capacity_blocks)
+                router.capacity(address_of(index), capacity_tokens)
 
     def any(self) -> int:
         """The gateway that the next request comes to."""
@@ -65,8 +68,8 @@ class Gateways:
     def stored(self, address: str, blocks: Sequence[int], removed: Sequence[int], now: float) -> None:
         """A KV event of an engine reaches every gateway."""
         for router in self.routers:
-            router.removed(address, removed)
-            router.stored(address, blocks, now)
+            router.removed(address, removed, self._block_tokens)
+            router.stored(address, blocks, self._block_tokens, now)
 
     def measured(self, address: str, metrics: EngineMetrics) -> None:
         """An engine's metrics reach every gateway."""

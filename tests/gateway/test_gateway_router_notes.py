@@ -21,6 +21,7 @@ NOTES = st.lists(
         st.integers(0, 5000),
         st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple),
         st.none() | st.integers(0, 2**64 - 1),
+        st.sampled_from([1, 128]),
     ),
     max_size=40,
 )
@@ -63,7 +64,7 @@ def test_other_bytes_are_no_note(data):
 def test_a_first_token_empties_the_queue_but_not_the_count():
     router = Router()
     hearsay = Hearsay(router, "own")
-    hearsay.hear(RoutingNote(NoteKind.SENT, "b", 1, "e:0", 5000, (7,)), 0.0)
+    hearsay.hear(RoutingNote(NoteKind.SENT, "b", 1, "e:0", 5000, (7,), block_tokens=128), 0.0)
     hearsay.hear(RoutingNote(NoteKind.FIRST_TOKEN, "b", 1), 0.1)
     hearsay.hear(RoutingNote(NoteKind.FIRST_TOKEN, "b", 2), 0.1)
     endpoints = [GatewayEndpoint(address="e:0")]

@@ -270,14 +270,14 @@ def test_a_restarted_engine_is_a_stranger_again():
 def test_what_engines_say_corrects_what_the_router_believes():
     router, chance = Router(), chance_of(0)
     router.send(router.choose(prompt(1, 2, 3), endpoints_of(1), 0.0, chance), 0.0)
-    router.removed("e:0", (3,))
-    router.stored("e:1", (1, 2, 3), 0.0)
+    router.removed("e:0", (3,), 100)
+    router.stored("e:1", (1, 2, 3), 100, 0.0)
     cached = {
         c.address: c.cached_tokens for c in router.choose(prompt(1, 2, 3), endpoints_of(2), 0.0, chance).candidates
     }
     assert cached == {"e:0": 200, "e:1": 300}
     router.cleared("e:1")
-    router.capacity("e:0", 1)
+    router.capacity("e:0", 199)
     cached = {
         c.address: c.cached_tokens for c in router.choose(prompt(1, 2, 3), endpoints_of(2), 0.0, chance).candidates
     }

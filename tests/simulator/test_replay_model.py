@@ -127,7 +127,7 @@ def test_every_request_is_answered_and_counters_return_to_zero(
     for router in run._gateways.routers:
         for load in router._loads.loads(addresses, 1e9):
             assert (load.in_flight, load.queued_tokens) == (0, 0.0)
-        assert all(router._index.count(address) <= cell.cache_blocks for address in addresses)
+        assert all(router._indexes.of(BLOCK).count(address) <= cell.cache_blocks for address in addresses)
     assert all(replica.running == 0 for replica in run._replicas.values())
     assert not any(run._live.values())
 
@@ -152,7 +152,7 @@ def test_the_routers_index_is_what_one_engine_holds(folder, paths, capacity):
     run = _Replay(replace(CELL, replicas=1, cache_blocks=capacity))
     run.run([(request.at_seconds, request) for request in trace.requests()], len(paths), None)
     (replica,) = run._replicas.values()
-    assert run._gateways.routers[0]._index.held_by("replica-0000") == tuple(replica._blocks)
+    assert run._gateways.routers[0]._indexes.of(BLOCK).held_by("replica-0000") == tuple(replica._blocks)
 
 
 def test_a_restarted_engine_computes_everything_anew():
