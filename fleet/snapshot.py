@@ -2,13 +2,20 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from fleet.budget import Limits, ModelLimits, ModelPrice, TokenWeights
 from fleet.canonical import digest
 from fleet.spec import Name
 from fleet.token_issuer import TokenIssuer
 from fleet.value import Value
+
+
+HOSTED_URL_PATTERN = r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
+"""Without credentials, query or fragment: it stands in logs."""
+MAX_SECONDS = 600.0
+"""What Envoy waits without a byte either way."""
+Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
 
 
 class GatewayKey(Value):
@@ -38,6 +45,10 @@ class GatewayTenant(Limits):
     """The longest output of a request that states none; ``None`` = what the model can write."""
     models: tuple[ModelLimits, ...] = ()
     """Narrower limits of single models; of two for one model the first counts."""
+    queue_weight: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    """Its share of busy engines, relative to the tenants that wait beside it."""
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    """While a tenant with a higher one waits, this one does."""
 
 
 class GatewayEndpoint(Value):
@@ -48,6 +59,20 @@ class GatewayEndpoint(Value):
     is_draining: bool = False
 
 
+class HostedEndpoint(Value):
+    """An engine that somebody else runs, behind a URL that takes OpenAI's requests."""
+
+    url: Annotated[str, StringConstraints(pattern=HOSTED_URL_PATTERN)]
+    """As OpenAI's clients take it for ``base_url``, such as ``https://api.example.com/v1``."""
+    model: Annotated[str, Field(min_length=1)]
+    """What the host calls the model."""
+    api_key_ref: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,252}$")]
+    """The name of a file in the gateway's folder of keys."""
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
+    """What the host lets through; ``None`` = it says so itself when it is too much."""
+    tokens_per_minute: Annotated[int, Field(ge=1)] | None = None
+
+
 class GatewayArm(Value):
     """One side of a route: the pods of one identity, with their share."""
 
@@ -56,6 +81,21 @@ class GatewayArm(Value):
     engine: str
     weight: Annotated[float, Field(ge=0)] = 1.0
     endpoints: tuple[GatewayEndpoint, ...] = ()
+    takes_priority: bool = False
+    """Whether its engine was started to serve requests by the priority that they carry."""
+    tenants: tuple[Name, ...] = ()
+    """Who may be sent to it; empty = all tenants of the route. Weights are shares among the arms of one tenant."""
+    hosted: HostedEndpoint | None = None
+    """Somebody else's engine in the place of endpoints."""
+
+
+class QueueLimits(Value):
+    """How many requests of a model may wait for busy engines, and for how long."""
+
+    max_waiting: Annotated[int, Field(ge=0)] = 1000
+    """0 = nobody waits: what finds no room is refused."""
+    max_wait_seconds: Annotated[float, Field(ge=0, le=MAX_SECONDS)] = 30.0
+    """A request that can't have its turn within this time is refused."""
 
 
 class GatewayRoute(Value):
@@ -65,9 +105,23 @@ class GatewayRoute(Value):
     tenants: tuple[Name, ...] = ()
     """Empty = nobody: the default is no."""
     output_filter: str = "none"
+    is_guarded: bool = True
+    """Whether the guard passes its answers on. Without it a stream that breaks off ends without an error event and has no
+    keep-alive comments; what needs the guard, such as an output filter, passes it all the same."""
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     """The longest answer that its models can write; ``None`` = not known."""
     arms: tuple[GatewayArm, ...]
+    aliases: tuple[str, ...] = ()
+    """Other public names that lead here; a route of that very name comes first."""
+    fallbacks: tuple[str, ...] = ()
+    """Public models, in this order, that serve when none of its engines can; only within the scopes of who asks."""
+    first_byte_seconds: Seconds | None = None
+    """How long an engine may take to the first byte of its answer; of one that is not streamed that is the whole."""
+    idle_seconds: Seconds | None = None
+    """How long an engine may be silent once it has begun."""
+    concurrent_requests: Annotated[int, Field(ge=1)] | None = None
+    """How many of its requests engines have at once, at most; the others wait. ``None`` = what there is room for."""
+    queue: QueueLimits = QueueLimits()
 
 
 class GatewaySnapshot(Value):
