@@ -134,11 +134,16 @@ class AccessLogReceiver:
         self,
         on_batch: Callable[[Sequence[EndedRequest]], None],
         *,
+        on_running: Callable[[Sequence[str]], None] = lambda _: None,
         namespaces: Collection[str],
         on_failure: Callable[[], None],
     ) -> None:
-        """``namespaces`` of the metadata are kept; ``on_failure`` is called where ``on_batch`` has raised."""
+        """``namespaces`` of the metadata are kept; ``on_failure`` is called where one of the others has raised.
+
+        ``on_running`` gets the tickets of requests that go on.
+        """
         self._on_batch = on_batch
+        self._on_running = on_running
         self._namespaces = frozenset(namespaces)
         self._on_failure = on_failure
         self.entries = 0
@@ -155,19 +160,21 @@ class AccessLogReceiver:
         except DecodeError:
             self.malformed += 1
             return
-        ended = [one for entry in message.http_logs.log_entry if (one := self._ended(entry)) is not None]
+        entries = message.http_logs.log_entry
+        running = [_ticket(entry) for entry in entries if entry.common_properties.intermediate_log_entry]
+        over = (entry for entry in entries if not entry.common_properties.intermediate_log_entry)
+        ended = [one for entry in over if (one := self._ended(entry)) is not None]
         self.entries += len(ended)
-        if not ended:
-            return
         try:
-            self._on_batch(ended)
+            if running:
+                self._on_running(running)
+            if ended:
+                self._on_batch(ended)
         except Exception:
             self._on_failure()
 
     def _ended(self, entry: Any) -> EndedRequest | None:  # noqa: ANN401 - the class is built at run time
-        """``None`` = not the end of a request, or not to be read."""
-        if entry.common_properties.intermediate_log_entry:
-            return None
+        """``None`` = not to be read."""
         try:
             return _read(entry, self._namespaces)
         except (ValueError, OverflowError):
@@ -200,10 +207,9 @@ def _read(entry: Any, namespaces: Collection[str]) -> EndedRequest:  # noqa: ANN
     common, request, response = entry.common_properties, entry.request, entry.response
     spaces = common.metadata.filter_metadata
     metadata = {name: _plain(spaces[name]) for name in spaces if name in namespaces}
-    decided = spaces[DECISION_NAMESPACE].fields if DECISION_NAMESPACE in spaces else {}
     return EndedRequest(
         request_id=request.request_id,
-        ticket=decided[TICKET_HEADER].string_value if TICKET_HEADER in decided else "",
+        ticket=_ticket(entry),
         status=response.response_code.value,
         flags=tuple(flag.name for flag, _ in common.response_flags.ListFields()),
         details=response.response_code_details,
@@ -217,6 +223,12 @@ def _read(entry: Any, namespaces: Collection[str]) -> EndedRequest:  # noqa: ANN
         attempts=common.upstream_request_attempt_count,
         metadata=metadata,
     )
+
+
+def _ticket(entry: Any) -> str:  # noqa: ANN401 - the class is built at run time
+    spaces = entry.common_properties.metadata.filter_metadata
+    decided = spaces[DECISION_NAMESPACE].fields if DECISION_NAMESPACE in spaces else {}
+    return decided[TICKET_HEADER].string_value if TICKET_HEADER in decided else ""
 
 
 def _seconds(common: Any, name: str) -> float | None:  # noqa: ANN401 - the class is built at run time

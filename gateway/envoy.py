@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.envoy_clusters import decision_cluster, engines_cluster, guard_cluster
+from gateway.envoy_clusters import access_log_cluster, decision_cluster, engines_cluster, guard_cluster
 from gateway.envoy_listener import public_listener
 from gateway.envoy_types import Json, socket_address, typed
 
@@ -23,6 +23,8 @@ class EnvoyPlaces:
     """The Unix socket of the decision service."""
     guard_path: Path
     """The Unix socket of the guard."""
+    access_log_path: Path
+    """The Unix socket of the access log service."""
     endpoints_path: Path
     """The file of endpoints; its folder is watched."""
 
@@ -37,6 +39,7 @@ def bootstrap(places: EnvoyPlaces) -> Json:
             "clusters": [
                 decision_cluster(places.socket_path),
                 guard_cluster(places.guard_path),
+                access_log_cluster(places.access_log_path),
                 engines_cluster(places.endpoints_path),
             ],
         },

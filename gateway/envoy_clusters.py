@@ -8,6 +8,7 @@ from gateway.ext_authz import DESTINATION_HEADER
 
 DECISION_CLUSTER = "decision"
 GUARD_CLUSTER = "guard"
+ACCESS_LOG_CLUSTER = "access_log"
 ENGINES_CLUSTER = "engines"
 EXT_AUTHZ_METADATA = "envoy.filters.http.ext_authz"
 GATEWAY_METADATA = "gateway"
@@ -27,6 +28,12 @@ def decision_cluster(socket_path: Path) -> Json:
 def guard_cluster(socket_path: Path) -> Json:
     """The guard on its Unix socket, which passes requests on to the engines."""
     return _at_socket(GUARD_CLUSTER, socket_path)
+
+
+def access_log_cluster(socket_path: Path) -> Json:
+    """The access log service on its Unix socket, which speaks HTTP/2."""
+    http2 = message(_HTTP_OPTIONS, explicit_http_config={"http2_protocol_options": {}})
+    return {**_at_socket(ACCESS_LOG_CLUSTER, socket_path), "typed_extension_protocol_options": {_HTTP_OPTIONS: http2}}
 
 
 def engines_cluster(endpoints_path: Path) -> Json:

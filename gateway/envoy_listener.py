@@ -1,18 +1,15 @@
 """The public door: what is removed from a request, who is asked about it, and what is logged."""
 
-from gateway.envoy_clusters import DECISION_CLUSTER, EXT_AUTHZ_METADATA, GATEWAY_METADATA
+from gateway.envoy_access_log import access_log_options, access_logs
+from gateway.envoy_clusters import DECISION_CLUSTER, GATEWAY_METADATA
+from gateway.envoy_lua import lua_filter
 from gateway.envoy_replies import local_replies
 from gateway.envoy_routes import STREAM_IDLE_SECONDS, route_configuration
 from gateway.envoy_types import Json, seconds, socket_address, typed
 from gateway.ext_authz import (
     AUTHORIZE_PREFIX,
-    DEPLOYMENT_HEADER,
-    DESTINATION_HEADER,
     ENDPOINT_HEADER,
-    IDENTITY_HEADER,
     MAX_BODY_BYTES,
-    MODEL_HEADER,
-    TENANT_HEADER,
     TICKET_HEADER,
 )
 
@@ -64,11 +61,13 @@ def _connection_manager() -> Json:
         "always_set_request_id_in_response": True,
         "early_header_mutation_extensions": [_without_internal_headers()],
         "local_reply_config": local_replies(),
-        "access_log": [_access_log()],
+        "access_log": access_logs(),
+        "access_log_options": access_log_options(),
         "route_config": route_configuration(),
         "http_filters": [
             _ask_the_decision_service(),
             _keep_the_endpoint_for_the_log(),
+            lua_filter(),
             typed(
                 "envoy.filters.http.router",
                 "envoy.extensions.filters.http.router.v3.Router",
@@ -94,6 +93,7 @@ def _ask_the_decision_service() -> Json:
         "envoy.filters.http.ext_authz",
         "envoy.extensions.filters.http.ext_authz.v3.ExtAuthz",
         failure_mode_allow=False,
+        clear_route_cache=True,  # whether the guard passes it on is decided here
         status_on_error={"code": "ServiceUnavailable"},
         with_request_body={"max_request_bytes": MAX_BODY_BYTES, "allow_partial_message": False},
         allowed_headers={"patterns": [{"exact": name} for name in _ASKED_WITH]},
@@ -121,37 +121,4 @@ def _keep_the_endpoint_for_the_log() -> Json:
         "envoy.filters.http.header_to_metadata",
         "envoy.extensions.filters.http.header_to_metadata.v3.Config",
         response_rules=[{"header": ENDPOINT_HEADER, "on_header_present": kept, "remove": True}],
-    )
-
-
-def _access_log() -> Json:
-    """One JSON line a request on stdout: no body, no key, no query."""
-
-    def decided(name: str) -> str:
-        return f"%DYNAMIC_METADATA({EXT_AUTHZ_METADATA}:{name})%"
-
-    fields = {
-        "time": "%START_TIME%",
-        "request_id": "%REQ(X-REQUEST-ID)%",
-        "method": "%REQ(:METHOD)%",
-        "path": "%PATH(NQ:PATH):128%",
-        "status": "%RESPONSE_CODE%",
-        "details": "%RESPONSE_CODE_DETAILS%",
-        "flags": "%RESPONSE_FLAGS%",
-        "tenant": decided(TENANT_HEADER),
-        "model": decided(MODEL_HEADER),
-        "deployment": decided(DEPLOYMENT_HEADER),
-        "identity": decided(IDENTITY_HEADER),
-        "decided_endpoints": decided(DESTINATION_HEADER),
-        "endpoint": f"%DYNAMIC_METADATA({GATEWAY_METADATA}:endpoint)%",
-        "tries": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
-        "received_bytes": "%BYTES_RECEIVED%",
-        "sent_bytes": "%BYTES_SENT%",
-        "duration_milliseconds": "%DURATION%",
-        "first_byte_milliseconds": "%RESPONSE_DURATION%",
-    }
-    return typed(
-        "envoy.access_loggers.stdout",
-        "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog",
-        log_format={"json_format": fields},
     )

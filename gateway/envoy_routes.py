@@ -1,8 +1,9 @@
-"""Which paths go where: three to the guard, which asks the engines, the models to the decision service, no others."""
+"""Which paths go where: those of engines to the guard or straight to them, the models to the decision service."""
 
-from gateway.envoy_clusters import DECISION_CLUSTER, GUARD_CLUSTER
+from gateway.envoy_clusters import DECISION_CLUSTER, ENGINES_CLUSTER, EXT_AUTHZ_METADATA, GUARD_CLUSTER
+from gateway.envoy_lua import with_script
 from gateway.envoy_types import Json, message, seconds
-from gateway.ext_authz import MAX_BODY_BYTES
+from gateway.ext_authz import MAX_BODY_BYTES, TICKET_HEADER, UNGUARDED_HEADER
 from gateway.paths import ENGINE_PATHS, MODELS_PATH
 from gateway.router import MAX_TRIES
 
@@ -38,7 +39,8 @@ def route_configuration() -> Json:
                 "domains": ["*"],
                 "request_body_buffer_limit": MAX_BODY_BYTES,
                 "routes": [
-                    *(_to_engines(path) for path in ENGINE_PATHS),
+                    *(_straight_to_engines(path) for path in ENGINE_PATHS),
+                    *(_to_guard(path) for path in ENGINE_PATHS),
                     _to_decision({"path": MODELS_PATH}),
                     _to_decision({"prefix": f"{MODELS_PATH}/"}),
                     {"name": "nowhere", "match": {"prefix": "/"}, "direct_response": {"status": 404}},
@@ -48,7 +50,32 @@ def route_configuration() -> Json:
     }
 
 
-def _to_engines(path: str) -> Json:
+def _straight_to_engines(path: str) -> Json:
+    """For what the decision lets go without the guard; before the decision this matches nothing."""
+    unguarded = {
+        "filter": EXT_AUTHZ_METADATA,
+        "path": [{"key": UNGUARDED_HEADER}],
+        "value": {"present_match": True},
+    }
+    return {
+        "name": f"{path} unguarded",
+        "match": {"path": path, "dynamic_metadata": [unguarded]},
+        "request_headers_to_remove": [*HIDDEN_FROM_ENGINES, TICKET_HEADER],
+        "route": {
+            "cluster": ENGINES_CLUSTER,
+            "timeout": seconds(0),
+            "idle_timeout": seconds(STREAM_IDLE_SECONDS),
+            "retry_policy": {
+                "retry_on": "connect-failure,reset-before-request,retriable-status-codes",
+                "retriable_status_codes": [503],
+                "num_retries": MAX_TRIES - 1,
+            },
+        },
+        "typed_per_filter_config": with_script(),
+    }
+
+
+def _to_guard(path: str) -> Json:
     return {
         "name": path,
         "match": {"path": path},

@@ -24,6 +24,7 @@ from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
 from gateway.guard import Guard, GuardSettings
+from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
 from gateway.server import DecisionService
@@ -32,6 +33,7 @@ from gateway.store import SnapshotStore
 from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
 from gateway.tickets import Tickets
+from gateway.unguarded import Unguarded, access_log_server
 
 DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 1.0
@@ -65,10 +67,12 @@ class Gateway:
         charges = ChargeMetrics(self._telemetry.registry)
         self._core = DecisionCore(clock=time.time, chance=random.Random(), on_end=charges.ended)  # noqa: S311
         self._tickets = Tickets(lambda: secrets.token_urlsafe(_TICKET_BYTES))
+        self._unguarded = Unguarded(lambda: secrets.token_urlsafe(_TICKET_BYTES), time.time)
         service = DecisionService(
             self._core,
             self._telemetry,
             self._tickets,
+            self._unguarded,
             now_unix_seconds=time.time,
             now_monotonic_seconds=time.perf_counter,
         )
@@ -105,6 +109,8 @@ class Gateway:
     async def _serve_until(self, told_to_stop: asyncio.Event, sync: SnapshotSync) -> None:
         decisions = await self._listen_for_envoy(self._settings.socket_path, self._decisions)
         guard = await self._listen_for_envoy(self._settings.guard_path, self._guard)
+        ends = access_log_server(self._unguarded)
+        log = await self._listen_for_envoy(self._settings.access_log_path, ends)
         try:
             pages = await self._listen_for_scrapes()
             loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick())]
@@ -117,10 +123,12 @@ class Gateway:
                 loop.cancel()
             decisions.close()
             guard.close()
+            log.close()
             pages.close()
             await asyncio.gather(
                 self._decisions.drain(DRAIN_SECONDS),
                 self._guard.drain(self._settings.drain_seconds),
+                self._unguarded.drain(ends, self._settings.drain_seconds),
                 self._pages.drain(DRAIN_SECONDS),
             )
             await asyncio.gather(*loops, return_exceptions=True)
@@ -129,6 +137,7 @@ class Gateway:
             self._settings.ready_file.unlink(missing_ok=True)
             self._settings.socket_path.unlink(missing_ok=True)
             self._settings.guard_path.unlink(missing_ok=True)
+            self._settings.access_log_path.unlink(missing_ok=True)
 
     async def _tick(self) -> None:
         """Once a second: give up what never came, and charge what was lost."""
@@ -136,11 +145,12 @@ class Gateway:
             await asyncio.sleep(_TICK_SECONDS)
             now = time.time()
             self._tickets.expire(now)
+            self._unguarded.expire(now)
             self._core.tick(now)
             if self._core.index is not None:
                 self._engines.keep_only(self._core.index.addresses)
 
-    async def _listen_for_envoy(self, path: Path, answering: HttpServer) -> asyncio.Server:
+    async def _listen_for_envoy(self, path: Path, answering: HttpServer | Http2Server) -> asyncio.Server:
         remove_dead_socket(path)
         with named_errors(self._settings):
             server = await asyncio.get_running_loop().create_unix_server(answering.connection, str(path))
@@ -184,6 +194,7 @@ def _places(settings: GatewaySettings) -> EnvoyPlaces:
         admin_port=settings.admin_port,
         socket_path=settings.socket_path,
         guard_path=settings.guard_path,
+        access_log_path=settings.access_log_path,
         endpoints_path=settings.endpoints_path,
     )
 

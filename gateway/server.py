@@ -21,6 +21,7 @@ from gateway.paths import MODELS_PATH
 from gateway.refusals import Reason, Refused, refuse
 from gateway.telemetry import Telemetry
 from gateway.tickets import Tickets
+from gateway.unguarded import Unguarded
 
 _JSON = ("content-type", "application/json")
 _log = structlog.get_logger("gateway.server")
@@ -34,6 +35,7 @@ class DecisionService:
         core: DecisionCore,
         telemetry: Telemetry,
         tickets: Tickets,
+        unguarded: Unguarded,
         *,
         now_unix_seconds: Callable[[], float],
         now_monotonic_seconds: Callable[[], float],
@@ -41,6 +43,7 @@ class DecisionService:
         self._core = core
         self._telemetry = telemetry
         self._tickets = tickets
+        self._unguarded = unguarded
         self._now = now_unix_seconds
         self._stopwatch = now_monotonic_seconds
 
@@ -70,7 +73,10 @@ class DecisionService:
             decision = refuse(Reason.UNKNOWN_PATH, "There is nothing at this path.", tenant=decision.tenant)
         if isinstance(decision, Refused):
             return _denied(decision)
-        ticket = (TICKET_HEADER, self._tickets.add(decision.admitted, self._now()))
+        admitted = decision.admitted
+        is_guarded = admitted.is_guarded
+        number = self._tickets.add(admitted, self._now()) if is_guarded else self._unguarded.add(admitted)
+        ticket = (TICKET_HEADER, number)
         removed = (REMOVE_HEADER, ",".join(decision.headers_to_remove))
         return HttpResponse(200, (*decision.headers_to_set, ticket, *decision.client_headers, removed))
 

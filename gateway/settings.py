@@ -1,6 +1,7 @@
 """What the gateway is told when it starts."""
 
 import ipaddress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -44,6 +45,19 @@ Port = Annotated[int, Field(ge=1, le=65535)]
 PortOrAny = Annotated[int, Field(ge=0, le=65535)]
 
 
+class ModerationService(BaseModel):
+    """A service that judges sentences, in the form of OpenAI's moderations."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: HttpUrl
+    """The whole address, such as ``https://moderation.example/v1/moderations``."""
+    token_file: FilePath | None = None
+    """Holds its token; ``None`` = it asks for none."""
+    model: str | None = None
+    """What it is asked with; ``None`` = its own."""
+
+
 class GatewaySettings(BaseModel):
     """The settings file."""
 
@@ -63,6 +77,10 @@ class GatewaySettings(BaseModel):
     ready_file: FilePath
     keep_alive_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 15.0
     """Silence on a stream after which its client is sent a comment; idle limits on the way are often 60 s."""
+    hash_secret_file: FilePath | None = None
+    """At least 32 random bytes that all gateways share, for filters with mode `hash`; ``None`` = a secret of its own."""
+    moderation_services: Mapping[str, ModerationService] = Field(default_factory=dict)
+    """By the name that a filter's policy asks for."""
     drain_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 2.0
     """How long streams may go on once the gateway is told to stop."""
 
@@ -70,6 +88,11 @@ class GatewaySettings(BaseModel):
     def guard_path(self) -> Path:
         """The guard's Unix socket."""
         return self.socket_path.with_name(f"{self.socket_path.name}{_GUARD_SUFFIX}")
+
+    @property
+    def access_log_path(self) -> Path:
+        """The Unix socket on which Envoy tells how requests ended."""
+        return self.socket_path.with_name(f"{self.socket_path.name}-log")
 
     @property
     def envoy_path(self) -> Path:

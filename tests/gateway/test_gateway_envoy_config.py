@@ -1,6 +1,7 @@
 """Envoy itself accepts every configuration that is written for it."""
 
 import contextlib
+import dataclasses
 import json
 import os
 import socket
@@ -22,7 +23,13 @@ ENVOY = Path(sys.executable).with_name("envoy")
 
 def places(folder, host="127.0.0.1"):
     return EnvoyPlaces(
-        host, 10000, 10001, folder / "d.sock", folder / "g.sock", folder / "endpoints" / "endpoints.json"
+        listen_host=host,
+        listen_port=10000,
+        admin_port=10001,
+        socket_path=folder / "d.sock",
+        guard_path=folder / "g.sock",
+        access_log_path=folder / "l.sock",
+        endpoints_path=folder / "endpoints" / "endpoints.json",
     )
 
 
@@ -51,8 +58,7 @@ def impatient_envoy(tmp_path, monkeypatch):
         one.bind(("127.0.0.1", 0))
         other.bind(("127.0.0.1", 0))
         public, admin = one.getsockname()[1], other.getsockname()[1]
-    endpoints = tmp_path / "endpoints" / "endpoints.json"
-    chosen = EnvoyPlaces("127.0.0.1", public, admin, tmp_path / "d.sock", tmp_path / "g.sock", endpoints)
+    chosen = dataclasses.replace(places(tmp_path), listen_port=public, admin_port=admin)
     chosen.endpoints_path.parent.mkdir()
     chosen.endpoints_path.write_bytes(endpoints_json(()))
     (tmp_path / "envoy.json").write_bytes(bootstrap_json(chosen))

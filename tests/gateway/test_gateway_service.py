@@ -19,6 +19,7 @@ from gateway.refusals import Reason, refuse
 from gateway.server import DecisionService
 from gateway.telemetry import Telemetry, telemetry_page
 from gateway.tickets import Tickets
+from gateway.unguarded import Unguarded
 
 CHAT = "/authorize/v1/chat/completions"
 
@@ -31,9 +32,14 @@ class BrokenCore(DecisionCore):
 
 
 def service(core=None):
-    tickets = Tickets(lambda: "ticket")
+    tickets, unguarded = Tickets(lambda: "ticket"), Unguarded(lambda: "unguarded-ticket", lambda: 1.0)
     return DecisionService(
-        core or DecisionCore(), Telemetry(), tickets, now_unix_seconds=lambda: 1.0, now_monotonic_seconds=lambda: 0.0
+        core or DecisionCore(),
+        Telemetry(),
+        tickets,
+        unguarded,
+        now_unix_seconds=lambda: 1.0,
+        now_monotonic_seconds=lambda: 0.0,
     )
 
 

@@ -1,0 +1,85 @@
+"""What Envoy says about requests: a line each on stdout, and to the gateway how they run and how they ended."""
+
+from gateway.envoy_clusters import ACCESS_LOG_CLUSTER, EXT_AUTHZ_METADATA, GATEWAY_METADATA
+from gateway.envoy_types import Json, seconds, typed
+from gateway.ext_authz import (
+    DEPLOYMENT_HEADER,
+    DESTINATION_HEADER,
+    IDENTITY_HEADER,
+    MODEL_HEADER,
+    TENANT_HEADER,
+    UNGUARDED_HEADER,
+)
+
+HEARTBEAT_SECONDS = 10.0
+"""How often Envoy says that a request still runs."""
+FLUSH_SECONDS = 0.05
+"""How long what is told to the gateway may wait for more; budgets are settled by it."""
+BATCH_BYTES = 16 * 1024
+
+
+def access_logs() -> list[Json]:
+    """The logs of the public listener."""
+    return [_lines(), _told()]
+
+
+def access_log_options() -> Json:
+    """What runs is told about now and then."""
+    return {"access_log_flush_interval": seconds(HEARTBEAT_SECONDS)}
+
+
+def _lines() -> Json:
+    """One JSON line a request on stdout: no body, no key, no query."""
+
+    def decided(name: str) -> str:
+        return f"%DYNAMIC_METADATA({EXT_AUTHZ_METADATA}:{name})%"
+
+    fields = {
+        "time": "%START_TIME%",
+        "request_id": "%REQ(X-REQUEST-ID)%",
+        "method": "%REQ(:METHOD)%",
+        "path": "%PATH(NQ:PATH):128%",
+        "status": "%RESPONSE_CODE%",
+        "details": "%RESPONSE_CODE_DETAILS%",
+        "flags": "%RESPONSE_FLAGS%",
+        "tenant": decided(TENANT_HEADER),
+        "model": decided(MODEL_HEADER),
+        "deployment": decided(DEPLOYMENT_HEADER),
+        "identity": decided(IDENTITY_HEADER),
+        "decided_endpoints": decided(DESTINATION_HEADER),
+        "endpoint": f"%DYNAMIC_METADATA({GATEWAY_METADATA}:endpoint)%",
+        "passed_to": "%UPSTREAM_HOST%",
+        "tries": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
+        "received_bytes": "%BYTES_RECEIVED%",
+        "sent_bytes": "%BYTES_SENT%",
+        "duration_milliseconds": "%DURATION%",
+        "first_byte_milliseconds": "%RESPONSE_DURATION%",
+    }
+    line = typed(
+        "envoy.access_loggers.stdout",
+        "envoy.extensions.access_loggers.stream.v3.StdoutAccessLog",
+        log_format={"json_format": fields},
+    )
+    return {**line, "filter": {"log_type_filter": {"types": ["DownstreamEnd"]}}}
+
+
+def _told() -> Json:
+    """Requests that no guard passes on: what they hold is given back by this."""
+    service = {
+        "log_name": "ended",
+        "transport_api_version": "V3",
+        "grpc_service": {"envoy_grpc": {"cluster_name": ACCESS_LOG_CLUSTER}},
+        "buffer_flush_interval": seconds(FLUSH_SECONDS),
+        "buffer_size_bytes": BATCH_BYTES,
+    }
+    log = typed(
+        "envoy.access_loggers.http_grpc",
+        "envoy.extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig",
+        common_config=service,
+    )
+    unguarded = {
+        "filter": EXT_AUTHZ_METADATA,
+        "path": [{"key": UNGUARDED_HEADER}],
+        "value": {"present_match": True},
+    }
+    return {**log, "filter": {"metadata_filter": {"matcher": unguarded, "match_if_key_not_found": False}}}
