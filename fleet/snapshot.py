@@ -10,7 +10,6 @@ from fleet.spec import Name
 from fleet.token_issuer import TokenIssuer
 from fleet.value import Value
 
-
 HOSTED_URL_PATTERN = r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 """Without credentials, query or fragment: it stands in logs."""
 MAX_SECONDS = 600.0

@@ -1,26 +1,18 @@
 """A request that was admitted: what it holds in budgets and at an endpoint, until it ends in whatever way."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gateway.billed import Billed
-from gateway.body_edits import apply_edits
+from gateway.body_edits import Edit, apply_edits
 from gateway.budgets import Budgets
-from gateway.passage import End, Ending
+from gateway.legs import Leg, Legs
+from gateway.passage import End, Ending, Patience
 from gateway.refusals import Refused
-from gateway.request_edits import RequestEdits
 from gateway.reservations import Reservation, Settled
-from gateway.router import Choice, InFlight, Router
+from gateway.router import InFlight, Router
 from gateway.stopwatch import Stopwatch, Times
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How long an engine may take."""
-
-    first_byte_seconds: float = 600.0
-    """An answer that is not streamed sends nothing until its end."""
-    idle_seconds: float = 600.0
+from gateway.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +30,8 @@ class Ended:
     billed: Billed
     times: Times
     is_stream: bool
+    asked_model: str = ""
+    """The model that was asked for: another one where the model of this record stood in."""
 
 
 class Admitted:
@@ -46,63 +40,116 @@ class Admitted:
     def __init__(
         self,
         *,
-        reservation: Reservation,
-        choice: Choice,
-        arm: tuple[str, str],
-        edits: RequestEdits,
+        leg: Leg,
+        legs: Legs,
+        asked_model: str,
         budgets: Budgets,
         router: Router,
         clock: Callable[[], float],
         on_end: Callable[["Admitted", Ended], None],
-        patience: Patience,
         is_stream: bool,
-        billed: Billed,
         stopwatch: Stopwatch,
         is_guarded: bool = True,
     ) -> None:
-        self.reservation = reservation
         self.is_stream = is_stream
         self.is_guarded = is_guarded
         """Whether a guard passes it on; else Envoy does, and says now and then that it still runs."""
-        self.is_usage_injected = edits.is_usage_injected
-        self.first_byte_seconds = patience.first_byte_seconds
-        self.idle_seconds = patience.idle_seconds
-        self._choice = choice
-        self._deployment, self._identity = arm
-        self.edits = edits.edits
+        self._leg = leg
+        self._legs = legs
+        self._asked_model = asked_model
         self._budgets = budgets
         self._router = router
         self._clock = clock
         self._on_end = on_end
-        self._billed = billed
         self._stopwatch = stopwatch
         self._in_flight: InFlight | None = None
         self._address = ""
         self._is_over = False
 
+    @property
+    def reservation(self) -> Reservation:
+        """What is held for it now."""
+        return self._leg.held
+
+    @property
+    def model(self) -> str:
+        """The public name of the model that serves it."""
+        return self._leg.model
+
+    @property
+    def edits(self) -> Sequence[Edit]:
+        """What engines get in the place of the client's words."""
+        return self._leg.edits.edits
+
+    @property
+    def is_usage_injected(self) -> bool:
+        """Whether usage was asked for in the client's place."""
+        return self._leg.edits.is_usage_injected
+
+    @property
+    def patience(self) -> Patience:
+        """How long its engines may take."""
+        return self._leg.patience
+
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether another arm or model may be left."""
+        return self._legs.may_go_on
+
+    def fall_back(self) -> bool:
+        """The engines of this turn have failed: let go of what is held and take the next arm or model."""
+        if self._is_over or not self._legs.may_go_on:
+            return False
+        now = self._clock()
+        self._leave_endpoint(now)
+        self._budgets.cancel(self.reservation.number, now)
+        leg = self._legs.next(now)
+        self._leg = leg or self._leg
+        return leg is not None
+
     async def turn(self) -> tuple[str, ...] | Refused:
         """The engines to try, best first; nobody waits for a turn."""
-        return self._choice.addresses
+        return self._leg.choice.addresses
 
     def edited(self, body: bytes) -> bytes:
         """The body that engines get."""
         return apply_edits(body, self.edits)
+
+    def may_ask(self, address: str) -> bool:
+        """Whether the endpoint takes one more request now."""
+        return self._router.admits(address, self._clock())
+
+    def target(self, address: str) -> Target:
+        """How the endpoint is reached."""
+        return self._leg.target(address)
+
+    def went_well(self, address: str) -> None:
+        """The endpoint answers."""
+        self._router.ejections.well(address, self._clock())
+
+    def failed(self, address: str, pause_seconds: float = 0.0) -> None:
+        """The endpoint was asked in vain."""
+        now = self._clock()
+        self._router.ejections.failed(address, now)
+        if pause_seconds > 0:
+            self._router.ejections.pause(address, now + pause_seconds)
 
     def sent_to(self, address: str) -> None:
         """This engine has it now, and none before it."""
         now = self._clock()
         self._leave_endpoint(now)
         self._address = address
-        place = self._choice.addresses.index(address)
-        self._in_flight = self._router.send(self._choice, now, place=place, is_watched=self.is_guarded)
+        choice = self._leg.choice
+        place = choice.addresses.index(address)
+        self._in_flight = self._router.send(choice, now, place=place, is_watched=self.is_guarded)
 
     def depart(self) -> None:
         """Envoy takes it to its first engine."""
-        self.sent_to(self._choice.addresses[0])
+        self.sent_to(self._leg.choice.addresses[0])
 
     def answered_by(self, address: str) -> None:
         """Envoy says which engine had it in the end."""
-        if address != self._address and address in self._choice.addresses:
+        if address != self._address and address in self._leg.choice.addresses:
             self.sent_to(address)
 
     def renew(self) -> None:
@@ -123,20 +170,21 @@ class Admitted:
         now = self._clock()
         self._leave_endpoint(now)
         settled = self._settle(ending, now)
-        reservation = self.reservation
+        leg, held = self._leg, self._leg.held
         self._on_end(
             self,
             Ended(
-                reservation.tenant,
-                reservation.model,
-                self._deployment,
-                self._identity,
+                held.tenant,
+                held.model,
+                leg.arm.deployment,
+                leg.arm.identity,
                 self._address,
                 ending,
                 settled,
-                self._billed,
+                leg.billed,
                 self._stopwatch.times(),
                 self.is_stream,
+                self._asked_model,
             ),
         )
 

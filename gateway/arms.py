@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 
-from fleet.snapshot import GatewayArm, GatewayEndpoint
+from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute
 
 MAX_TRIES = 3
 _BITS = 52
@@ -19,6 +19,11 @@ def pick_arm(arms: Sequence[GatewayArm], conversation: bytes) -> GatewayArm | No
     """
     candidates = [arm for arm in arms if arm.weight > 0 and usable_endpoints(arm)]
     return max(candidates, key=lambda arm: _attraction(arm, conversation), default=None)
+
+
+def arms_for(route: GatewayRoute, tenant: str) -> tuple[GatewayArm, ...]:
+    """The arms of a route that a tenant may be sent to."""
+    return tuple(arm for arm in route.arms if not arm.tenants or tenant in arm.tenants)
 
 
 def order_endpoints(arm: GatewayArm, in_flight: Mapping[str, int], turn: int) -> tuple[str, ...]:

@@ -74,7 +74,7 @@ def _allowed_route(index: SnapshotIndex, caller: Caller, model: object) -> Gatew
         return refuse(Reason.MISSING_MODEL, message, param="model", tenant=caller.tenant.name)
     tenant = caller.tenant.name
     route = index.routes.get((tenant, model))
-    if route is None or not caller.key.admits(model):
+    if route is None or not caller.key.admits(route.model):
         return model_not_found(caller, model)
     if route.output_filter != _NO_FILTER:
         message = (

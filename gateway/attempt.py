@@ -2,17 +2,18 @@
 
 import asyncio
 from enum import Enum, auto
+from urllib.parse import quote
 
 from gateway.engine_connections import EngineConnection
 from gateway.exchange import OF_A_CONNECTION, Headers
-from gateway.ext_authz import ENDPOINT_HEADER
+from gateway.ext_authz import ENDPOINT_HEADER, NAME_SAFE, SERVED_MODEL_HEADER
 from gateway.outlet import Outlet
 from gateway.passage import End
 from gateway.silence import Silence
+from gateway.targets import Target, pause_of
 
-BUSY = 503
-"""An engine that answers so has taken nothing on."""
 _STREAM = "text/event-stream"
+_ABOUT_THE_BODY = frozenset({"content-type", "content-encoding", "cache-control"})
 MAX_WHOLE_BYTES = 8 * 1024 * 1024
 """Of an answer that is no stream: a longer one, such as many embeddings, is passed on piece by piece."""
 
@@ -22,8 +23,11 @@ class Tried(Enum):
 
     BEGUN = auto()
     """Its answer is on its way to the client: no other engine can be asked."""
+    AWAY = auto()
+    """It can't be reached, or takes nothing now."""
     LOST = auto()
     BUSY = auto()
+    LATE = auto()
 
 
 class Attempt:
@@ -38,6 +42,7 @@ class Attempt:
         outlet: Outlet,
         silence: Silence,
         *,
+        model: str,
         idle_seconds: float,
         has_others: bool,
     ) -> None:
@@ -45,6 +50,9 @@ class Attempt:
         self.tried: asyncio.Future[Tried] = loop.create_future()
         self.ended: asyncio.Future[End] = loop.create_future()
         self.status = 0
+        self.pause_seconds = 0.0
+        """What a host asks for before it is asked again."""
+        self._model = model
         self._connection = connection
         self._outlet = outlet
         self._silence = silence
@@ -58,11 +66,14 @@ class Attempt:
     def on_head(self, status: int, headers: Headers) -> None:
         """The engine answers."""
         self.status = status
-        kept = [(name, value) for name, value in headers if name not in OF_A_CONNECTION and name != ENDPOINT_HEADER]
-        self._headers = (*kept, (ENDPOINT_HEADER, self._connection.address))
+        target = self._connection.target
+        kept = [header for header in headers if _is_for_clients(header[0], target)]
+        served = (SERVED_MODEL_HEADER, quote(self._model, safe=NAME_SAFE))
+        self._headers = (*kept, (ENDPOINT_HEADER, target.name), served)
         types = [value for name, value in headers if name == "content-type"]
         self._is_stream = status == 200 and any(value.lower().startswith(_STREAM) for value in types)
-        if status == BUSY and self._has_others:
+        if status in target.passed_over and (self._has_others or target.is_hosted):
+            self.pause_seconds = pause_of(status, headers)
             self._connection.cut()
             self._settle(Tried.BUSY)
 
@@ -100,7 +111,7 @@ class Attempt:
     def give_up(self, end: End) -> None:
         """Ask no more of this engine, which sees that its client is gone."""
         self._connection.cut()
-        self._settle(Tried.LOST)
+        self._settle(Tried.LATE if end is End.ENGINE_LATE else Tried.LOST)
         self._finish(end)
 
     def _settle(self, tried: Tried) -> None:
@@ -112,3 +123,10 @@ class Attempt:
             self._patience.stop()
         if not self.ended.done():
             self.ended.set_result(end)
+
+
+def _is_for_clients(name: str, target: Target) -> bool:
+    """Of a host's headers only what says how to read the body: the others are between the host and us."""
+    if target.is_hosted:
+        return name in _ABOUT_THE_BODY
+    return name not in OF_A_CONNECTION and name not in {ENDPOINT_HEADER, SERVED_MODEL_HEADER}

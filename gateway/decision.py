@@ -1,14 +1,15 @@
 """The decision about one request: who asks, what for, may they, and which engine serves it. No I/O, no clock."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from urllib.parse import quote
 
 from fleet.budget import Tariff
 from fleet.snapshot import GatewayArm
-from gateway.admitted import Admitted, Ended, Patience
+from gateway.admitted import Admitted, Ended
 from gateway.affinity import conversation_key, prompt_blocks
 from gateway.arms import pool_of
 from gateway.asked import Asked, Request, asked_of, model_not_found, path_of
@@ -17,10 +18,13 @@ from gateway.billed import Billed
 from gateway.budgets import Budgets
 from gateway.exhausted import Exhausted
 from gateway.ext_authz import DEPLOYMENT_HEADER, DESTINATION_HEADER, IDENTITY_HEADER, MODEL_HEADER, TENANT_HEADER
+from gateway.guardless import needs_guard, words_for_envoy
 from gateway.index import SnapshotIndex
+from gateway.legs import Leg, Legs, stand_ins
+from gateway.passage import Patience
 from gateway.paths import Operation
 from gateway.rate_limit_headers import Header
-from gateway.refusals import Reason, Refused, quoted, refuse
+from gateway.refusals import Reason, Refused, refuse
 from gateway.request_edits import request_edits
 from gateway.reservations import Reservation
 from gateway.router import Choice, Router, RoutingRequest
@@ -56,12 +60,16 @@ class Allowed:
     @property
     def headers_to_set(self) -> tuple[Header, ...]:
         """What the data plane is told."""
+        admitted = self.admitted
+        injected = admitted.is_usage_injected
+        unguarded = () if admitted.is_guarded else words_for_envoy(admitted.edits, is_usage_injected=injected)
         return (
             (DESTINATION_HEADER, ",".join(self.endpoints)),
             (TENANT_HEADER, self.tenant),
             (MODEL_HEADER, quote(self.model, safe="/:@+ ")),
             (DEPLOYMENT_HEADER, self.deployment),
             (IDENTITY_HEADER, self.identity),
+            *unguarded,
         )
 
 
@@ -115,7 +123,7 @@ class DecisionCore:
         """Decide by another snapshot from now on; budgets and what is running go on."""
         pools = {pool_of(arm) for route in index.routes.values() for arm in route.arms}
         self._budgets.replace(index.tenants, index.prices, now_unix_seconds)
-        self._router.keep_only(index.addresses, pools)
+        self._router.keep_only(index.addresses | index.hosted, pools)
         self._prices = {price.model: price.tariff() for price in index.prices}
         self._index = index
 
@@ -139,59 +147,60 @@ class DecisionCore:
         if path.method == "GET":
             return _models(self._index, caller, path.model)
         asked = asked_of(self._index, caller, request, path.operation)
-        return asked if isinstance(asked, Refused) else self._admit(asked, now_unix_seconds, watch)
+        return asked if isinstance(asked, Refused) else self._admit(asked, self._index, now_unix_seconds, watch)
 
-    def _admit(self, asked: Asked, now: float, watch: Stopwatch) -> Allowed | Refused:
+    def _admit(self, asked: Asked, index: SnapshotIndex, now: float, watch: Stopwatch) -> Allowed | Refused:
         tenant, route = asked.caller.tenant, asked.route
         size = estimate(asked.document, _DIALECTS[asked.operation])
         if isinstance(size, BadField):
             return refuse(Reason.BAD_FIELD, size.message, param=size.name, tenant=tenant.name, model=route.model)
-        routed = self._route(asked, now)
+        legs = Legs(asked, stand_ins(index, asked), partial(self._leg, size))
+        leg = legs.first(now)
+        if isinstance(leg, Refused):
+            return leg
+        admitted = self._admitted(asked, leg, legs, watch)
+        headers = self._budgets.headers(tenant.name, leg.model, now)
+        arm, addresses = leg.arm, leg.choice.addresses
+        return Allowed(
+            tenant.name, leg.model, arm.deployment, arm.identity, addresses, admitted, client_headers=headers
+        )
+
+    def _leg(self, size: TokenEstimate, asked: Asked, arms: Sequence[GatewayArm], now: float) -> Leg | Refused | None:
+        """One way that the request may go, and what is held for it; ``None`` = no engine of these arms is ready."""
+        tenant, route, wanted = asked.caller.tenant, asked.route, asked.document.get("model")
+        routed = self._route(asked, arms, now)
         if routed is None:
-            message = f"No engine is ready for the model {quoted(route.model)}; try again in a moment."
-            return refuse(Reason.NO_ENDPOINT, message, tenant=tenant.name, model=route.model)
+            return None
         arm, choice = routed
         demand = size.demand(route.max_output_tokens or _MOST_OUTPUT_TOKENS, tenant.default_output_tokens)
         held = self._budgets.reserve(tenant.name, route.model, demand, now)
         if isinstance(held, Exhausted):
             return _exhausted(asked, held)
+        served = arm.hosted.model if arm.hosted else route.model
+        model = None if wanted == served else served
+        edits = request_edits(asked.request.body, asked.document, asked.operation, _bound(held, size), model=model)
         billed = Billed(asked.caller.key.id, now, self._prices.get(route.model))
-        admitted = self._admitted(asked, arm, choice, held, size, billed, watch)
-        headers = self._budgets.headers(tenant.name, route.model, now)
-        return Allowed(
-            tenant.name, route.model, arm.deployment, arm.identity, choice.addresses, admitted, client_headers=headers
-        )
+        return Leg(route, arm, choice, held, edits, self._patience.of(route), billed)
 
-    def _route(self, asked: Asked, now: float) -> tuple[GatewayArm, Choice] | None:
+    def _route(self, asked: Asked, arms: Sequence[GatewayArm], now: float) -> tuple[GatewayArm, Choice] | None:
         tenant, model = asked.caller.tenant.name, asked.route.model
         prompt = prompt_blocks(asked.document, model=model)
         wanted = RoutingRequest(prompt.blocks, prompt.block_tokens, prompt.prompt_tokens)
         conversation = conversation_key(tenant, model, asked.document)
-        return self._router.route(asked.route.arms, conversation, wanted, now, self._chance)
+        return self._router.route(arms, conversation, wanted, now, self._chance)
 
-    def _admitted(
-        self,
-        asked: Asked,
-        arm: GatewayArm,
-        choice: Choice,
-        held: Reservation,
-        size: TokenEstimate,
-        billed: Billed,
-        watch: Stopwatch,
-    ) -> Admitted:
+    def _admitted(self, asked: Asked, leg: Leg, legs: Legs, watch: Stopwatch) -> Admitted:
         admitted = Admitted(
-            reservation=held,
-            choice=choice,
-            arm=(arm.deployment, arm.identity),
-            edits=request_edits(asked.request.body, asked.document, asked.operation, _bound(held, size)),
+            leg=leg,
+            legs=legs,
+            asked_model=asked.route.model,
             budgets=self._budgets,
             router=self._router,
             clock=self._clock,
             on_end=self._ended,
-            patience=self._patience,
             is_stream=asked.document.get("stream") is True,
-            billed=billed,
             stopwatch=watch,
+            is_guarded=needs_guard(leg.route, leg.arm, asked.operation, asked.document, leg.edits.edits),
         )
         self._running.add(admitted)
         return admitted
@@ -216,7 +225,7 @@ def _exhausted(asked: Asked, held: Exhausted) -> Refused:
 
 def _models(index: SnapshotIndex, caller: Caller, model: str | None) -> Answered | Refused:
     tenant = caller.tenant.name
-    names = tuple(filter(caller.key.admits, index.models.get(tenant, ())))
+    names = [name for name in index.models.get(tenant, ()) if caller.key.admits(index.routes[tenant, name].model)]
     if model is not None and model not in names:
         return model_not_found(caller, model)
     cards = [{"id": name, "object": "model", "created": 0, "owned_by": "enginehouse"} for name in names]

@@ -1,6 +1,7 @@
 """Connections to engines: one request at a time on each, kept for the next one while the engine keeps them."""
 
 import asyncio
+import ssl
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Protocol, cast
@@ -8,8 +9,12 @@ from typing import Protocol, cast
 import httptools
 
 from gateway.exchange import Headers
+from gateway.hosted_keys import HostedKeys
+from gateway.targets import Target
 
 CONNECT_SECONDS = 1.0
+HOSTED_CONNECT_SECONDS = 5.0
+"""With the name's look-up and the handshake."""
 IDLE_SECONDS = 4.0
 """Below the 5 s after which engines on uvicorn close an idle connection, so that none is used while it closes."""
 MAX_IDLE_PER_ENGINE = 64
@@ -35,8 +40,8 @@ class AnswerReader(Protocol):
 class EngineConnection(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, address: str, on_free: Callable[["EngineConnection"], None]) -> None:
-        self.address = address
+    def __init__(self, target: Target, on_free: Callable[["EngineConnection"], None]) -> None:
+        self.target = target
         self.is_new = True
         """Whether no answer came over it yet: the engine can't have closed it for being idle."""
         self._on_free = on_free
@@ -153,44 +158,65 @@ class EngineConnection(asyncio.Protocol):
 class EngineConnections:
     """The connections that wait for their next request."""
 
-    def __init__(self) -> None:
-        self._idle: defaultdict[str, list[tuple[EngineConnection, float]]] = defaultdict(list)
+    def __init__(self, keys: HostedKeys | None = None, tls: ssl.SSLContext | None = None) -> None:
+        self._keys = keys or HostedKeys(None)
+        self._tls = tls
+        self._idle: defaultdict[Target, list[tuple[EngineConnection, float]]] = defaultdict(list)
 
-    async def get(self, address: str) -> EngineConnection:
+    def key(self, target: Target) -> str | None:
+        """Our key for a hosted engine; ``None`` = it is one of the fleet, which takes none.
+
+        Raises:
+            HostedKeyError: there is none.
+        """
+        return self._keys.key(target.api_key_ref) if target.is_hosted else None
+
+    async def get(self, target: Target) -> EngineConnection:
         """A connection to an engine, used before or new.
 
         Raises:
-            OSError: the engine can't be reached.
+            OSError: the engine can't be reached, or is not whom its certificate should name.
         """
         now = asyncio.get_running_loop().time()
-        waiting = self._idle.get(address, [])
+        waiting = self._idle.get(target, [])
         while waiting:
             connection, since = waiting.pop()
             if connection.is_open and now - since < IDLE_SECONDS:
                 return connection
             connection.cut()
-        return await self._connect(address)
+        return await self._connect(target)
 
-    def keep_only(self, addresses: frozenset[str]) -> None:
+    def keep_only(self, names: frozenset[str]) -> None:
         """End what waits for engines that are gone."""
-        for address in self._idle.keys() - addresses:
-            self._end(self._idle.pop(address))
+        for target in [known for known in self._idle if known.name not in names]:
+            self._end(self._idle.pop(target))
 
     def close(self) -> None:
         """End all that wait."""
         self.keep_only(frozenset())
 
-    async def _connect(self, address: str) -> EngineConnection:
-        host, _, port = address.rpartition(":")
+    async def _connect(self, target: Target) -> EngineConnection:
         loop = asyncio.get_running_loop()
-        async with asyncio.timeout(CONNECT_SECONDS):
+        tls = self._tls_context() if target.is_hosted else None
+        async with asyncio.timeout(HOSTED_CONNECT_SECONDS if target.is_hosted else CONNECT_SECONDS):
             _, connection = await loop.create_connection(
-                lambda: EngineConnection(address, self._free), host.strip("[]"), int(port)
+                lambda: EngineConnection(target, self._free),
+                target.host,
+                target.port,
+                ssl=tls,
+                server_hostname=target.host if target.is_hosted else None,
             )
         return connection
 
+    def _tls_context(self) -> ssl.SSLContext:
+        """The machine's trusted authorities; they are read once, and only where a hosted engine is asked."""
+        if self._tls is None:
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
     def _free(self, connection: EngineConnection) -> None:
-        waiting = self._idle[connection.address]
+        waiting = self._idle[connection.target]
         waiting.append((connection, asyncio.get_running_loop().time()))
         if len(waiting) > MAX_IDLE_PER_ENGINE:
             self._end([waiting.pop(0)])

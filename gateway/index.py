@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fleet.budget import ModelPrice
-from fleet.snapshot import GatewayArm, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
+from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
+from gateway.arms import pool_of
 
 _HEADER_TEXT = re.compile(r"[!-~]{1,256}")
 
@@ -19,40 +20,50 @@ class SnapshotIndex:
     """By hex sha256 of the key."""
     tenants: Mapping[str, GatewayTenant]
     routes: Mapping[tuple[str, str], GatewayRoute]
-    """By tenant and model: what a tenant may not ask for is not there."""
+    """By tenant and model or alias: what a tenant may not ask for is not there."""
     models: Mapping[str, tuple[str, ...]]
-    """The models of each tenant, sorted."""
+    """The models and aliases of each tenant, sorted."""
     addresses: frozenset[str]
     unusable_addresses: tuple[str, ...]
     """Endpoints that are left out because they are not ``ip:port``: Envoy would reject all endpoints with them."""
     prices: tuple[ModelPrice, ...] = ()
+    hosted: frozenset[str] = frozenset()
+    """The hosted engines, by what they are called in the place of an address."""
     unusable_arms: tuple[str, ...] = ()
     """Arms that are left out because their identity can't stand in a header, by deployment."""
 
     @property
     def all_models(self) -> frozenset[str]:
         """Every model that some tenant may ask for."""
-        return frozenset(model for _, model in self.routes)
+        return frozenset(route.model for route in self.routes.values())
 
 
 def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
     """The tables of a snapshot; of two routes with one tenant and model the first counts."""
     stated = {endpoint.address for route in snapshot.routes for arm in route.arms for endpoint in arm.endpoints}
     usable = frozenset(address for address in stated if is_socket_address(address))
+    hosted: set[str] = set()
     routes: dict[tuple[str, str], GatewayRoute] = {}
     models: dict[str, set[str]] = {}
+    named: list[tuple[tuple[str, str], GatewayRoute]] = []
     for stated_route in snapshot.routes:
         is_clean = len(usable) == len(stated) and all(map(is_sendable, stated_route.arms))
-        route = stated_route if is_clean else _without_unusable(stated_route, usable)
+        route = _with_hosts(stated_route if is_clean else _without_unusable(stated_route, usable))
+        hosted.update(pool_of(arm) for arm in route.arms if arm.hosted is not None)
         for tenant in route.tenants:
             routes.setdefault((tenant, route.model), route)
             models.setdefault(tenant, set()).add(route.model)
+            named += [((tenant, alias), route) for alias in route.aliases]
+    for (tenant, alias), route in named:
+        routes.setdefault((tenant, alias), route)
+        models[tenant].add(alias)
     return SnapshotIndex(
         keys={key.sha256.lower(): key for key in snapshot.keys},
         tenants={tenant.name: tenant for tenant in snapshot.tenants},
         routes=routes,
         models={tenant: tuple(sorted(names)) for tenant, names in models.items()},
         addresses=usable,
+        hosted=frozenset(hosted),
         unusable_addresses=tuple(sorted(stated - usable)),
         prices=snapshot.prices,
         unusable_arms=tuple(arm.deployment for r in snapshot.routes for arm in r.arms if not is_sendable(arm)),
@@ -75,6 +86,17 @@ def is_socket_address(address: str) -> bool:
 def is_sendable(arm: GatewayArm) -> bool:
     """Whether its identity can be told to Envoy in a header; names are checked where they are read."""
     return _HEADER_TEXT.fullmatch(arm.identity) is not None
+
+
+def _with_hosts(route: GatewayRoute) -> GatewayRoute:
+    """A hosted arm has one endpoint, which is called as the arm is: it is resolved where it is connected to."""
+    if all(arm.hosted is None for arm in route.arms):
+        return route
+    arms = tuple(
+        arm.model_copy(update={"endpoints": (GatewayEndpoint(address=pool_of(arm)),)}) if arm.hosted else arm
+        for arm in route.arms
+    )
+    return route.model_copy(update={"arms": arms})
 
 
 def _without_unusable(route: GatewayRoute, usable: frozenset[str]) -> GatewayRoute:

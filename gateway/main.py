@@ -148,7 +148,7 @@ class Gateway:
             self._unguarded.expire(now)
             self._core.tick(now)
             if self._core.index is not None:
-                self._engines.keep_only(self._core.index.addresses)
+                self._engines.keep_only(self._core.index.addresses | self._core.index.hosted)
 
     async def _listen_for_envoy(self, path: Path, answering: HttpServer | Http2Server) -> asyncio.Server:
         remove_dead_socket(path)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from fleet.snapshot import GatewayRoute
 from gateway.refusals import Refused
+from gateway.targets import Target
 from gateway.token_usage import TokenUsage
 
 
@@ -20,6 +22,8 @@ class End(StrEnum):
     """By a fault of the gateway's own."""
     REFUSED = "refused"
     """It waited for its turn in vain."""
+    UNKNOWN = "unknown"
+    """Envoy had it and is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,18 @@ class Ending:
     """Events with output that the client was sent: hardly ever more tokens than that came, and seldom fewer."""
 
 
+class Patience(NamedTuple):
+    """How long an engine may take."""
+
+    first_byte_seconds: float = 600.0
+    """An answer that is not streamed sends nothing until its end."""
+    idle_seconds: float = 600.0
+
+    def of(self, route: GatewayRoute) -> "Patience":
+        """What the route says, and this where it says nothing."""
+        return Patience(route.first_byte_seconds or self.first_byte_seconds, route.idle_seconds or self.idle_seconds)
+
+
 class Passage(Protocol):
     """What the decision says about a request."""
 
@@ -47,12 +63,19 @@ class Passage(Protocol):
         """Whether the client asked for a stream, in which comments can stand."""
 
     @property
-    def idle_seconds(self) -> float:
-        """How long the engine may send nothing once it has begun."""
+    def patience(self) -> Patience:
+        """How long the engine may take to its first byte, and from one to the next."""
 
     @property
-    def first_byte_seconds(self) -> float:
-        """How long the engine may take to the first byte of its answer."""
+    def model(self) -> str:
+        """The public name of the model that serves; after a fallback it is another one."""
+
+    @property
+    def may_fall_back(self) -> bool:
+        """Whether another arm or model may be left when the engines of this turn have failed."""
+
+    def fall_back(self) -> bool:
+        """Take the next arm or model, whose turn is asked for then; ``False`` = there is none."""
 
     async def turn(self) -> tuple[str, ...] | Refused:
         """The engines to try, best first, when it is this request's turn."""
@@ -60,8 +83,20 @@ class Passage(Protocol):
     def edited(self, body: bytes) -> bytes:
         """The body that engines get."""
 
+    def may_ask(self, address: str) -> bool:
+        """Whether this engine takes one more request now; who is told so asks it."""
+
+    def target(self, address: str) -> Target:
+        """How this engine is reached."""
+
     def sent_to(self, address: str) -> None:
         """This engine has it now."""
+
+    def went_well(self, address: str) -> None:
+        """This engine has begun to answer, and not with a fault of its own."""
+
+    def failed(self, address: str, pause_seconds: float = 0.0) -> None:
+        """This engine was asked in vain, and wants to be left alone for a while."""
 
     def began(self) -> None:
         """The first byte of its answer came."""

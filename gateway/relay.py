@@ -5,9 +5,11 @@ import asyncio
 import structlog
 
 from gateway.attempt import Attempt, Tried
-from gateway.engine_connections import EngineConnections
+from gateway.engine_connections import EngineConnection, EngineConnections
+from gateway.engine_message import message_for
 from gateway.error_places import kind_and_place
-from gateway.exchange import OF_A_CONNECTION, Exchange
+from gateway.exchange import Exchange
+from gateway.hosted_keys import HostedKeyError
 from gateway.http_protocol import HttpRequest
 from gateway.outlet import Outlet
 from gateway.passage import End, Ending, Passage
@@ -15,8 +17,7 @@ from gateway.refusals import Reason, Refused
 from gateway.silence import Silence
 
 _log = structlog.get_logger("gateway.relay")
-_OWN_PREFIX = "x-gateway-"
-_NOT_FOR_ENGINES = OF_A_CONNECTION | {"te", "host", "expect"}
+_ENGINE_ERROR = 500
 _LOST = "The engine broke off while it answered."
 _LATE = "The engine sent nothing for too long."
 _FAILED = "The gateway failed while it passed the answer on."
@@ -83,43 +84,87 @@ class Relay:
             self._outlet.fail(500, Reason.INTERNAL, _FAILED)
 
     async def _pass_on(self, silence: Silence) -> End:
-        turn = await self._passage.turn()
-        if isinstance(turn, Refused):
-            self._outlet.refuse(turn)
-            return End.REFUSED
-        body = self._passage.edited(self._request.body)
-        for number, address in enumerate(turn, start=1):
-            attempt = await self._ask(address, body, silence, has_others=number < len(turn))
-            if attempt is not None:
-                return await self._follow(attempt)
-        if self._attempt is not None:
-            self._outlet.fail(502, Reason.ENGINE_LOST, _LOST)
-            return End.ENGINE_LOST
-        self._outlet.fail(503, Reason.NO_ENDPOINT, _NONE)
-        return End.NO_ENGINE
+        """Turn by turn, until an engine begins or nobody is left: every arm and model has engines of its own."""
+        while True:
+            turn = await self._passage.turn()
+            if isinstance(turn, Refused):
+                self._outlet.refuse(turn)
+                return End.REFUSED
+            tried = await self._ask_all(turn, silence)
+            if tried is Tried.BEGUN and self._attempt is not None:
+                return await self._follow(self._attempt)
+            if not self._passage.fall_back():
+                return self._nobody(tried)
 
-    async def _ask(self, address: str, body: bytes, silence: Silence, *, has_others: bool) -> Attempt | None:
-        """One engine's answer, begun or too late; ``None`` = it can't be had there, and another may be asked."""
+    async def _ask_all(self, turn: tuple[str, ...], silence: Silence) -> Tried:
+        """The engines of one turn, until one begins; what came of the last that was reached."""
+        body = self._passage.edited(self._request.body)
+        last = Tried.AWAY
+        for number, address in enumerate(turn, start=1):
+            tried = await self._ask(address, body, silence, has_others=number < len(turn))
+            if tried is Tried.BEGUN or tried is Tried.LATE:  # the others were a worse choice than one that is late
+                return tried
+            last = last if tried is Tried.AWAY else tried
+        return last
+
+    async def _ask(self, address: str, body: bytes, silence: Silence, *, has_others: bool) -> Tried:
+        """What came of asking one engine."""
+        passage = self._passage
+        if not passage.may_ask(address):
+            return Tried.AWAY
+        target = passage.target(address)
         try:
-            connection = await self._engines.get(address)
-        except OSError:
-            return None
-        idle_seconds = self._passage.idle_seconds
-        attempt = Attempt(connection, self._outlet, silence, idle_seconds=idle_seconds, has_others=has_others)
-        self._attempt = attempt
-        self._passage.sent_to(address)
-        connection.send(_message(self._request, address, body), attempt)
+            message = message_for(target, self._request, body, self._engines.key(target))
+            connection = await self._engines.get(target)
+        except (OSError, HostedKeyError) as error:
+            passage.failed(address)
+            if isinstance(error, HostedKeyError):
+                _log.error("relay.no_key", engine=target.name, error=str(error))
+            return Tried.AWAY
+        attempt = self._attempt_over(connection, silence, has_others=has_others)
+        passage.sent_to(address)
+        connection.send(message, attempt)
         self._exchange.on_flow = connection.flow
         try:
-            async with asyncio.timeout(self._passage.first_byte_seconds):
+            async with asyncio.timeout(passage.patience.first_byte_seconds):
                 tried = await asyncio.shield(attempt.tried)
         except TimeoutError:
             attempt.give_up(End.ENGINE_LATE)
-            return attempt
-        if tried is not Tried.BEGUN:
-            return None
-        self._passage.began()
-        return attempt
+            tried = Tried.LATE
+        self._tell(address, tried, attempt)
+        return tried
+
+    def _attempt_over(self, connection: EngineConnection, silence: Silence, *, has_others: bool) -> Attempt:
+        passage = self._passage
+        self._attempt = Attempt(
+            connection,
+            self._outlet,
+            silence,
+            model=passage.model,
+            idle_seconds=passage.patience.idle_seconds,
+            has_others=has_others or passage.may_fall_back,
+        )
+        return self._attempt
+
+    def _tell(self, address: str, tried: Tried, attempt: Attempt) -> None:
+        """How the engine did, for those that choose among engines."""
+        if tried is Tried.BEGUN:
+            self._passage.began()
+        if tried is Tried.BEGUN and attempt.status < _ENGINE_ERROR:
+            self._passage.went_well(address)
+        else:
+            self._passage.failed(address, attempt.pause_seconds)
+
+    def _nobody(self, tried: Tried) -> End:
+        """Every engine that may be asked was asked."""
+        if tried is Tried.LATE:
+            self._outlet.fail(504, Reason.ENGINE_LATE, _LATE)
+            return End.ENGINE_LATE
+        if tried is Tried.LOST:
+            self._outlet.fail(502, Reason.ENGINE_LOST, _LOST)
+            return End.ENGINE_LOST
+        self._outlet.fail(503, Reason.NO_ENDPOINT, _NONE)
+        return End.NO_ENGINE if self._attempt is None else End.ENGINE_LOST
 
     async def _follow(self, attempt: Attempt) -> End:
         """To the end of an answer that has begun."""
@@ -129,14 +174,3 @@ class Relay:
         elif end is End.ENGINE_LATE:
             self._outlet.fail(504, Reason.ENGINE_LATE, _LATE)
         return end
-
-
-def _message(request: HttpRequest, address: str, body: bytes) -> bytes:
-    """The request as an engine gets it."""
-    lines = [f"{request.method} {request.target} HTTP/1.1", f"host: {address}", f"content-length: {len(body)}"]
-    lines += [f"{name}: {value}" for name, value in request.headers.items() if _is_for_engines(name)]
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1") + body
-
-
-def _is_for_engines(name: str) -> bool:
-    return name not in _NOT_FOR_ENGINES and not name.startswith(_OWN_PREFIX)

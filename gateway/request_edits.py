@@ -21,10 +21,19 @@ class RequestEdits(NamedTuple):
 
 
 def request_edits(
-    body: bytes, document: Mapping[str, object], operation: Operation, max_output_tokens: int | None
+    body: bytes,
+    document: Mapping[str, object],
+    operation: Operation,
+    max_output_tokens: int | None,
+    *,
+    model: str | None = None,
 ) -> RequestEdits:
-    """The edits of a request; ``max_output_tokens`` = what to write where it bounds nothing itself."""
-    members: dict[str, object] = {}
+    """The edits of a request.
+
+    ``max_output_tokens`` = what to write where it bounds nothing itself; ``model`` = the engine's name for what the
+    request calls otherwise.
+    """
+    members: dict[str, object] = {} if model is None else {"model": model}
     options = _asked_for_usage(document) if operation in _ASKED_FOR else None
     if options is not None:
         members["stream_options"] = options

@@ -10,6 +10,7 @@ from random import Random
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
+from gateway.ejection import Ejections
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
 from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
 from gateway.prefix_indexes import PrefixIndexes
@@ -49,6 +50,8 @@ class RouterSettings:
     most_blocks: int = 65_536
     """What is remembered of one engine at most, whatever it says."""
     ttl_seconds: float = DEFAULT_TTL_SECONDS
+    most_requests: int = 4096
+    """On their way to one endpoint at once: a circuit breaker for engines that hang, far above what engines run."""
     gateways: int = 1
     """How many gateways decide side by side."""
 
@@ -76,6 +79,8 @@ class Router:
         self._indexes = PrefixIndexes(
             lambda: PrefixIndex(capacity_blocks=capacity_blocks, ttl_seconds=ttl_seconds), self._settings.most_blocks
         )
+        self.ejections = Ejections()
+        """Told by whoever asks the endpoints."""
         self._loads = LoadBook(prefill_tokens_per_second=self._settings.prefill_tokens_per_second)
         self._turns: dict[str, int] = {}
         self._block_tokens: dict[str, int] = {}
@@ -84,10 +89,12 @@ class Router:
         self, arms: Sequence[GatewayArm], conversation: bytes, request: RoutingRequest, now: float, chance: Random
     ) -> tuple[GatewayArm, Choice] | None:
         """The arm first, by weight and conversation alone, then endpoints of it; ``None`` when no arm has any."""
-        arm = pick_arm(arms, conversation)
-        if arm is None:
-            return None
-        return arm, self.choose(request, arm.endpoints, now, chance, pool=pool_of(arm))
+        while (arm := pick_arm(arms, conversation)) is not None:
+            choice = self.choose(request, arm.endpoints, now, chance, pool=pool_of(arm))
+            if choice.candidates:
+                return arm, choice
+            arms = [other for other in arms if other is not arm]  # all of its endpoints are full or ask for a pause
+        return None
 
     def choose(
         self,
@@ -102,13 +109,21 @@ class Router:
 
         ``pool`` says whose turn it is in round robin.
         """
-        names = sorted(endpoint.address for endpoint in endpoints if not endpoint.is_draining)
+        pool_names = sorted(endpoint.address for endpoint in endpoints if not endpoint.is_draining)
+        names = [name for name in self.ejections.usable(pool_names, now) if not self._is_full(name)]
         if not names:
             return Choice(request, ())
         turn = self._turns.get(pool, 0)
         self._turns[pool] = turn + 1
         situation = Situation(request, self._candidates(request, names, now), turn)
         return Choice(request, tuple(self._policy.order(situation, chance)[:MAX_TRIES]))
+
+    def admits(self, address: str, now: float) -> bool:
+        """Whether an endpoint takes one more request now; after an ejection a yes is the probe's."""
+        return not self._is_full(address) and self.ejections.take(address, now)
+
+    def _is_full(self, address: str) -> bool:
+        return self._loads.in_flight(address) >= self._settings.most_requests
 
     def send(self, choice: Choice, now: float, *, place: int = 0, is_watched: bool = True) -> InFlight:
         """The request goes to an endpoint of the choice; what is returned must be told its end."""
@@ -160,6 +175,10 @@ class Router:
         """How full each endpoint is by its own metrics, 1.0 = full; stale metrics count as full."""
         return [load.saturation for load in self._loads.loads(addresses, now)]
 
+    def fullness(self, address: str, now: float) -> float:
+        """How full an endpoint is by its metrics and by what was sent to it, 1.0 = it should get nothing more."""
+        return self._loads.fullness(address, now)
+
     # --- What engines and the snapshot say ---
     def measured(self, address: str, metrics: EngineMetrics) -> None:
         """An engine's metrics were read."""
@@ -200,4 +219,5 @@ class Router:
         self._indexes.keep_only(addresses)
         self._block_tokens = {name: size for name, size in self._block_tokens.items() if name in addresses}
         self._loads.keep_only(addresses)
+        self.ejections.keep_only(addresses)
         self._turns = {pool: turn for pool, turn in self._turns.items() if pool in pools}

@@ -10,7 +10,8 @@ from gateway.engine_connections import EngineConnections
 from gateway.exchange import HttpResponse
 from gateway.ext_authz import TICKET_HEADER
 from gateway.guard import Guard, GuardSettings
-from gateway.passage import Ending
+from gateway.passage import Ending, Patience
+from gateway.targets import Target, engine_at
 
 CHAT = "/v1/chat/completions"
 STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -40,6 +41,39 @@ class FakePassage:
     gate: asyncio.Event | None = None
     sent: list[str] = field(default_factory=list)
     endings: list[Ending] = field(default_factory=list)
+
+    model: str = "served"
+    fallbacks: list[tuple[str, ...]] = field(default_factory=list)
+    """The engines of the turns after the first."""
+    targets: dict[str, Target] = field(default_factory=dict)
+    failures: list[tuple[str, float]] = field(default_factory=list)
+    well: list[str] = field(default_factory=list)
+
+    @property
+    def patience(self) -> Patience:
+        return Patience(self.first_byte_seconds, self.idle_seconds)
+
+    @property
+    def may_fall_back(self) -> bool:
+        return bool(self.fallbacks)
+
+    def fall_back(self) -> bool:
+        if not self.fallbacks:
+            return False
+        self.engines = self.fallbacks.pop(0)
+        return True
+
+    def may_ask(self, address: str) -> bool:
+        return True
+
+    def target(self, address: str) -> Target:
+        return self.targets.get(address) or engine_at(address)
+
+    def went_well(self, address: str) -> None:
+        self.well.append(address)
+
+    def failed(self, address: str, pause_seconds: float = 0.0) -> None:
+        self.failures.append((address, pause_seconds))
 
     async def turn(self):
         if self.gate is not None:

@@ -1,0 +1,108 @@
+"""The ways that one request can go, one after the other: the arms of its route, then the models that stand in for it.
+
+Pure. A leg holds something in budgets; whoever takes the next one has let go of the one before.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from fleet.snapshot import GatewayArm, GatewayRoute
+from gateway.arms import arms_for, pool_of
+from gateway.asked import Asked
+from gateway.billed import Billed
+from gateway.index import SnapshotIndex
+from gateway.passage import Patience
+from gateway.refusals import Reason, Refused, quoted, refuse
+from gateway.request_edits import RequestEdits
+from gateway.reservations import Reservation
+from gateway.router import Choice
+from gateway.targets import Target, engine_at, hosted_at
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """One model that serves a request: where it goes, what is held for it, and what its engines get."""
+
+    route: GatewayRoute
+    arm: GatewayArm
+    choice: Choice
+    held: Reservation
+    edits: RequestEdits = field(repr=False)
+    patience: Patience
+    billed: Billed
+
+    def target(self, address: str) -> Target:
+        """How one of its endpoints is reached."""
+        hosted = self.arm.hosted
+        return engine_at(address) if hosted is None else hosted_at(address, hosted)
+
+    @property
+    def model(self) -> str:
+        """The public name of the model that serves."""
+        return self.route.model
+
+
+MakeLeg = Callable[[Asked, Sequence[GatewayArm], float], Leg | Refused | None]
+"""A leg over one of these arms; ``None`` = none of them has an engine that is ready."""
+
+
+class Legs:
+    """The legs of one request."""
+
+    def __init__(self, asked: Asked, stand_ins: Iterator[Asked], make: MakeLeg) -> None:
+        self._make = make
+        self._options = deque([asked, *stand_ins])
+        self._tried: set[str] = set()
+
+    def first(self, now: float) -> Leg | Refused:
+        """Where it goes first, or why it goes nowhere; a budget that is used up is no reason to take another model."""
+        asked = self._options[0]
+        leg = self._over(asked, now) or self.next(now)
+        if leg is not None:
+            return leg
+        tenant, model = asked.caller.tenant.name, asked.route.model
+        message = f"No engine is ready for the model {quoted(model)}; try again in a moment."
+        return refuse(Reason.NO_ENDPOINT, message, tenant=tenant, model=model)
+
+    def next(self, now: float) -> Leg | None:
+        """Where it goes after all engines of a leg have failed; ``None`` = nowhere."""
+        while self._options:
+            leg = self._over(self._options[0], now)
+            if isinstance(leg, Leg):
+                return leg
+            self._options.popleft()
+        return None
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether there is something left to try; what comes of it is known when it is tried."""
+        return len(self._options) > 1 or (bool(self._options) and bool(self._left(self._options[0])))
+
+    def _over(self, asked: Asked, now: float) -> Leg | Refused | None:
+        arms = self._left(asked)
+        leg = self._make(asked, arms, now) if arms else None
+        if isinstance(leg, Leg):
+            self._tried.add(pool_of(leg.arm))
+        return leg
+
+    def _left(self, asked: Asked) -> tuple[GatewayArm, ...]:
+        arms = arms_for(asked.route, asked.caller.tenant.name)
+        return tuple(arm for arm in arms if pool_of(arm) not in self._tried)
+
+
+def stand_ins(index: SnapshotIndex, asked: Asked) -> Iterator[Asked]:
+    """The same request for each model that may stand in, in the route's order.
+
+    Never one outside of the scopes of tenant and key, and none with another output filter: a filtered model must not
+    answer unfiltered because its engines are away.
+    """
+    tenant, key = asked.caller.tenant.name, asked.caller.key
+    seen = {asked.route.model}
+    for name in asked.route.fallbacks:
+        route = index.routes.get((tenant, name))
+        if route is None or route.model in seen or not key.admits(route.model):
+            continue
+        seen.add(route.model)
+        if route.output_filter == asked.route.output_filter:
+            yield replace(asked, route=route)
