@@ -28,16 +28,22 @@ class Kind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What a token may do; each scope holds the ones before it."""
+    """What a token may do; each scope of people holds the ones before it, the gateway's stands alone."""
 
+    GATEWAY = "gateway"
+    """Read what gateways work from, and bring usage records: nothing else, and nobody else may bring them."""
     READER = "reader"
     OPERATOR = "operator"
     SECURITY_ADMIN = "security-admin"
 
     @property
     def rank(self) -> int:
-        """0 for reader up to 2 for security-admin."""
-        return list(Scope).index(self)
+        """0 for reader up to 2 for security-admin; -1 for a gateway."""
+        return list(Scope).index(self) - 1
+
+    def holds(self, other: "Scope") -> bool:
+        """Whether it may do what another may."""
+        return self is other or (Scope.GATEWAY not in (self, other) and self.rank >= other.rank)
 
 
 class Phase(StrEnum):

@@ -19,6 +19,7 @@ from control_plane.adapters import sql_tables as tables
 from control_plane.adapters.sql_deployments import DeploymentRows, ReviewRows
 from control_plane.adapters.sql_keys import FetchedKeyRows, KeyRows, TokenRows
 from control_plane.adapters.sql_rows import AuditRows, ObjectRows
+from control_plane.adapters.sql_usage import UsageRows
 from control_plane.errors import SettingsError, StorageError, StorageFull, StorageReadOnly, StorageUnreadable
 from control_plane.ports import (
     Audit,
@@ -30,6 +31,7 @@ from control_plane.ports import (
     Revision,
     Tokens,
     UnitOfWork,
+    Usage,
 )
 from control_plane.records import Kind
 
@@ -116,6 +118,7 @@ class Unit:
         self.fetched_keys: FetchedKeySets = FetchedKeyRows(connection, self._touch_routes)
         self.tokens: Tokens = TokenRows(connection)
         self.audit: Audit = AuditRows(connection)
+        self.usage: Usage = UsageRows(connection)
         self.is_discarded = False
         self.touched = Revision()
 

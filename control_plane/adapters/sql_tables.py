@@ -17,6 +17,8 @@ from sqlalchemy import (
     Text,
 )
 
+from control_plane.usage_sums import AMOUNTS
+
 metadata = MetaData()
 _BIG = BigInteger()
 
@@ -142,6 +144,27 @@ audit_events = Table(
     Column("after", String(71)),
     Column("previous", String(64), nullable=False),
     Column("hash", String(64), nullable=False),
+)
+
+usage_ids = Table(
+    "usage_ids",
+    metadata,
+    Column("id", String(64), primary_key=True),
+    Column("day", String(10), nullable=False),
+    Index("usage_ids_by_day", "day"),
+)
+
+usage_days = Table(
+    "usage_days",
+    metadata,
+    Column("tenant", String(63), nullable=False),
+    Column("model", String(256), nullable=False),
+    Column("day", String(10), nullable=False),
+    Column("deployment", String(63), nullable=False),
+    Column("key", String(128), nullable=False),
+    *(Column(name, _BIG, nullable=False) for name in AMOUNTS),
+    PrimaryKeyConstraint("tenant", "model", "day", "deployment", "key"),
+    Index("usage_days_by_day", "day"),
 )
 
 audit_head = Table(

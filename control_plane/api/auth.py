@@ -26,14 +26,14 @@ def house_of(request: Request) -> House:
 Services = Annotated[House, Depends(house_of)]
 
 
-def needs(scope: Scope) -> Callable[..., Actor]:
-    """A dependency that lets only tokens of a scope or a wider one pass."""
+def needs(scope: Scope, *others: Scope) -> Callable[..., Actor]:
+    """A dependency that lets only tokens pass that hold a scope, or one of others."""
 
     def actor(request: Request, house: Services, credentials: Credentials) -> Actor:
         if credentials is None:
             raise Unauthenticated("there is no token; send 'Authorization: Bearer eh_...'")
         token = house.tokens.recognise(credentials.credentials)
-        if token.scope.rank < scope.rank:
+        if not any(map(token.scope.holds, (scope, *others))):
             raise Forbidden(f"this needs the scope '{scope}'; the token '{token.name}' has '{token.scope}'")
         request.scope["actor"] = token.name
         return Actor(name=token.name, scope=token.scope, request_id=request.scope.get("request_id"))
@@ -55,5 +55,7 @@ def changing_as(scope: Scope) -> Callable[..., Actor]:
 
 
 Reader = Annotated[Actor, Depends(needs(Scope.READER))]
+GatewayOrReader = Annotated[Actor, Depends(needs(Scope.GATEWAY, Scope.READER))]
+GatewayAlone = Annotated[Actor, Depends(needs(Scope.GATEWAY))]
 Operator = Annotated[Actor, Depends(changing_as(Scope.OPERATOR))]
 SecurityAdmin = Annotated[Actor, Depends(changing_as(Scope.SECURITY_ADMIN))]

@@ -8,7 +8,7 @@ from fastapi import Header, Query
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from control_plane.api.auth import Reader, Services
+from control_plane.api.auth import GatewayOrReader, Services
 from control_plane.api.etags import matches_any
 from control_plane.api.routing import reading, router
 from control_plane.services.house import House
@@ -31,7 +31,7 @@ Wait = Annotated[
     responses={304: {"description": "The gateway has it"}, **reading()},
 )
 async def get_gateway_snapshot(
-    house: Services, _actor: Reader, if_none_match: IfNoneMatch = None, wait_seconds: Wait = 0.0
+    house: Services, _actor: GatewayOrReader, if_none_match: IfNoneMatch = None, wait_seconds: Wait = 0.0
 ) -> Response:
     """Tenants, keys, routes and endpoints of one moment; 304 when the gateway has them already."""
     snapshot, etag = await _changed(house, if_none_match, wait_seconds)

@@ -12,6 +12,7 @@ from control_plane.ports.outside import (
 )
 from control_plane.ports.rows import Audit, Deployments, FetchedKeySets, Keys, Objects, Reviews, Tokens
 from control_plane.ports.store import Revision, Store, UnitOfWork
+from control_plane.ports.usage import Usage
 
 __all__ = [
     "AdvisoryFeed",
@@ -32,4 +33,5 @@ __all__ = [
     "Store",
     "Tokens",
     "UnitOfWork",
+    "Usage",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from control_plane.ports.rows import Audit, Deployments, FetchedKeySets, Keys, Objects, Reviews, Tokens
+from control_plane.ports.usage import Usage
 from control_plane.records import Kind
 
 
@@ -24,6 +25,7 @@ class UnitOfWork(Protocol):
     fetched_keys: FetchedKeySets
     tokens: Tokens
     audit: Audit
+    usage: Usage
 
     def next_generation(self, kind: Kind, name: str) -> int:
         """The first generation of a new object: above that of any deleted one of the name, so no ETag comes back."""

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from control_plane.errors import Unauthenticated
 from control_plane.ports import Clock
+from control_plane.records import Scope
 from control_plane.services.tokens import TokenService
 
 LASTS = timedelta(hours=8)
@@ -36,8 +37,10 @@ class Sessions:
         self._open: dict[str, Session] = {}
 
     def open(self, token: str) -> str:
-        """A new session by a token of any scope; gives its secret. Raises `Unauthenticated`."""
+        """A new session by a token of any scope of people; gives its secret. Raises `Unauthenticated`."""
         known = self._tokens.recognise(token)
+        if not known.scope.holds(Scope.READER):
+            raise Unauthenticated(f"the token '{known.name}' is a {known.scope}'s, which reads no pages")
         now = self._clock.now()
         secret = secrets.token_urlsafe(32)
         with self._lock:
