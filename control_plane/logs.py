@@ -25,6 +25,7 @@ REPLICA_ENDED = "replica.ended"
 REPLICA_DIED = "replica.died"
 RECORD_NOT_KEPT = "replica.record_not_kept"
 TOKEN_CREATED = "token.created"
+HOSTED_LEFT_OUT = "route.hosted_left_out"
 
 _SECRET_KEYS = frozenset({"token", "secret", "authorization", "key", "password"})
 

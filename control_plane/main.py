@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from control_plane.adapters.clock import SystemClock
 from control_plane.adapters.folders import FolderFeed
+from control_plane.adapters.key_sets import HttpsKeySets
 from control_plane.adapters.migrating import migrate
 from control_plane.adapters.no_cluster import NoCluster
 from control_plane.adapters.processes import Processes
@@ -18,22 +19,23 @@ from control_plane.errors import SettingsError
 from control_plane.loops.review_everything import ReviewWatch
 from control_plane.loops.running import Loop, LoopRunner
 from control_plane.loops.sync_advisories import AdvisorySync
-from control_plane.ports import AdvisoryFeed, Clock, Cluster, Store
-from control_plane.records import Kind
+from control_plane.ports import AdvisoryFeed, Clock, Cluster, KeySets, Store
 from control_plane.services.advisories import AdvisoryService, EngineService
 from control_plane.services.audit import AuditLog
 from control_plane.services.deployments import DeploymentService
 from control_plane.services.facts import FactsBook, HouseRules
 from control_plane.services.house import House
 from control_plane.services.inspection import Inspector
-from control_plane.services.keys import KeyService, refuse_tenant_with_keys
-from control_plane.services.objects import ObjectService
+from control_plane.services.issuer_keys import IssuerKeys
+from control_plane.services.keys import KeyService
+from control_plane.services.kinds import object_services
 from control_plane.services.placements import PlacementService
 from control_plane.services.proposals import Proposals
 from control_plane.services.readiness import Readiness
 from control_plane.services.reconciliation import Reconciler
 from control_plane.services.snapshots import SnapshotService
 from control_plane.services.tokens import TokenService
+from control_plane.services.usage import UsageService
 from control_plane.settings import Settings
 from control_plane.web import application as web
 from engines import catalogue as engine_catalogue
@@ -48,6 +50,8 @@ REVIEW_SECONDS = 0.1
 """How often it is asked whether the facts changed: a comparison in memory, unless they did."""
 PROPOSE_SECONDS = 0.25
 """The pause between two rounds of proposals: requests and reviews come first."""
+FETCH_SECONDS = 1.0
+"""How often it is asked which key sets are due."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,7 @@ class Parts:
     cluster: Cluster | None = None
     feed: AdvisoryFeed | None = None
     catalogue: EngineCatalogue | None = None
+    key_sets: KeySets | None = None
 
 
 @dataclass
@@ -112,7 +117,8 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
     first = snapshot.bundled() if settings.advisory_bundled and given.feed is None else AdvisoryData()
     facts = FactsBook(rules=rules, data=first, catalogue=catalogue, clock=clock, store=store)
     stopping = Stopping()
-    house = _house(_Ground(settings, facts, store, clock, cluster, meter, stopping))
+    key_sets = given.key_sets or HttpsKeySets(settings.jwks_ca_file)
+    house = _house(_Ground(settings, facts, store, clock, cluster, meter, stopping, key_sets))
     sync = AdvisorySync(feed=feed, inspector=house.inspector, readiness=house.readiness, meter=meter, clock=clock)
     watch = ReviewWatch(inspector=house.inspector, readiness=house.readiness)
     loops = LoopRunner(
@@ -121,6 +127,7 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
             Loop("review-everything", watch.look, REVIEW_SECONDS),
             Loop("propose", house.proposals.work, PROPOSE_SECONDS),
             Loop("reconcile", house.reconciler.look, settings.reconcile_seconds),
+            Loop("fetch-keys", house.issuer_keys.look, FETCH_SECONDS),
         )
     )
 
@@ -151,6 +158,7 @@ class _Ground:
     cluster: Cluster
     meter: PrometheusMeter
     stopping: Stopping
+    key_sets: KeySets
 
 
 def _house(ground: _Ground) -> House:
@@ -159,22 +167,23 @@ def _house(ground: _Ground) -> House:
     return House(
         facts=facts,
         deployments=DeploymentService(store=store, facts=facts, clock=clock),
-        waivers=ObjectService(kind=Kind.WAIVER, rows=lambda unit: unit.waivers, store=store, clock=clock),
-        triage=ObjectService(kind=Kind.TRIAGE, rows=lambda unit: unit.triage, store=store, clock=clock),
-        tenants=ObjectService(
-            kind=Kind.TENANT,
-            rows=lambda unit: unit.tenants,
-            store=store,
-            clock=clock,
-            before_delete=refuse_tenant_with_keys,
-        ),
+        **object_services(store, clock),
         keys=KeyService(store=store, clock=clock),
+        issuer_keys=IssuerKeys(
+            store=store,
+            source=ground.key_sets,
+            clock=clock,
+            meter=meter,
+            every_seconds=ground.settings.jwks_seconds,
+            retry_seconds=ground.settings.jwks_retry_seconds,
+        ),
         tokens=TokenService(store=store, clock=clock),
         audit=AuditLog(store),
         advisories=AdvisoryService(facts),
         engines=EngineService(facts),
         placements=PlacementService(facts),
         snapshots=SnapshotService(store),
+        usage=UsageService(store=store, clock=clock, window_days=ground.settings.usage_window_days),
         readiness=Readiness(facts=facts, clock=clock, database_problem=store.problem),
         inspector=Inspector(store=store, facts=facts, clock=clock, meter=meter, proposals=proposals),
         proposals=proposals,

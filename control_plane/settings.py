@@ -54,6 +54,14 @@ class Settings(BaseSettings):
     """How often advisory folders are looked at."""
     reconcile_seconds: Annotated[float, Field(gt=0)] = 0.5
     """How often engines are looked at."""
+    jwks_seconds: Annotated[float, Field(gt=0)] = 300.0
+    """How often the public keys of a token issuer are read again from its address."""
+    jwks_retry_seconds: Annotated[float, Field(gt=0)] = 30.0
+    """The same after an attempt that failed; the last good keys stay in use."""
+    jwks_ca_file: Path | None = None
+    """Who signed the certificates of these addresses; ``None`` = the public authorities."""
+    usage_window_days: Annotated[int, Field(ge=1, le=366)] = 14
+    """How long ids of usage records are kept; a record that a gateway brings later than that is not counted."""
 
     @classmethod
     def settings_customise_sources(

@@ -25,6 +25,11 @@ DEBUG: CodePath = "debug"
 BATCH_RUNNER: CodePath = "batch-runner"
 IMAGE_BUILD: CodePath = "image-build"
 
+CLOSABLE_AT_THE_DOOR: frozenset[CodePath] = frozenset(
+    {MULTIMODAL, MEDIA_SSRF, STRUCTURED_OUTPUT, TOOL_PARSER, CHAT_TEMPLATE, PROMPT_EMBEDS, WEIGHT_ENDPOINTS}
+)
+"""Paths that a request reaches by a field of its own: the gateway can refuse it."""
+
 ALWAYS_EXPOSED: frozenset[CodePath] = frozenset({CORE, API, MODEL_LOAD})
 """Paths that no setting switches off."""
 

@@ -6,12 +6,16 @@ from pydantic import Field, StringConstraints
 
 from fleet.budget import Limits, ModelLimits, ModelPrice, TokenWeights
 from fleet.canonical import digest
+from fleet.output_policy import NO_FILTER, NamedFilter
 from fleet.spec import Name
 from fleet.token_issuer import TokenIssuer
 from fleet.value import Value
 
 HOSTED_URL_PATTERN = r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 """Without credentials, query or fragment: it stands in logs."""
+WORD_PATTERN = r"^[a-z][a-z0-9-]{0,62}$"
+SNAPSHOT_VERSION = 2
+"""Rises with every field: by it a gateway that can't read a snapshot knows that it is older than the control plane."""
 MAX_SECONDS = 600.0
 """What Envoy waits without a byte either way."""
 Seconds = Annotated[float, Field(gt=0, le=MAX_SECONDS)]
@@ -29,6 +33,9 @@ class GatewayKey(Value):
     """Public models that it may ask for; empty = all of the tenant's."""
     generation: Annotated[int, Field(ge=1)] = 1
     """Rises when the key is rotated; while two of them overlap, both have this `id`."""
+
+    pins_arms: bool = False
+    """Whether it may choose an arm itself, for tests of one that has no weight yet."""
 
     def admits(self, model: str) -> bool:
         """Whether the key may ask for a model of its tenant."""
@@ -86,6 +93,16 @@ class GatewayArm(Value):
     """Who may be sent to it; empty = all tenants of the route. Weights are shares among the arms of one tenant."""
     hosted: HostedEndpoint | None = None
     """Somebody else's engine in the place of endpoints."""
+    serves: tuple[Annotated[str, StringConstraints(pattern=WORD_PATTERN)], ...] = ()
+    """What its engine may be asked for, in the gateway's words; empty = ``chat``, ``completion`` and ``embedding``."""
+
+
+class ClosedPath(Value):
+    """A code path of the engines that no request of a route may reach, and what a refused client is told."""
+
+    path: Annotated[str, StringConstraints(pattern=WORD_PATTERN)]
+    reference: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    """By which people find out why. Clients see it: never the id of an advisory."""
 
 
 class QueueLimits(Value):
@@ -103,7 +120,8 @@ class GatewayRoute(Value):
     model: str
     tenants: tuple[Name, ...] = ()
     """Empty = nobody: the default is no."""
-    output_filter: str = "none"
+    output_filter: str = NO_FILTER
+    """The name of the filter that its answers pass; one that is not there or can't be used refuses every request."""
     is_guarded: bool = True
     """Whether the guard passes its answers on. Without it a stream that breaks off ends without an error event and has no
     keep-alive comments; what needs the guard, such as an output filter, passes it all the same."""
@@ -121,16 +139,23 @@ class GatewayRoute(Value):
     concurrent_requests: Annotated[int, Field(ge=1)] | None = None
     """How many of its requests engines have at once, at most; the others wait. ``None`` = what there is room for."""
     queue: QueueLimits = QueueLimits()
+    closed_paths: tuple[ClosedPath, ...] = ()
+    """Code paths that are closed at the door; of two for one path the first counts."""
 
 
 class GatewaySnapshot(Value):
     """Everything at one moment; the ETag is its digest."""
+
+    version: Annotated[int, Field(ge=1)] = 1
+    """The `SNAPSHOT_VERSION` of the control plane that wrote it; 1 = it said none yet."""
 
     tenants: tuple[GatewayTenant, ...] = ()
     keys: tuple[GatewayKey, ...] = ()
     routes: tuple[GatewayRoute, ...] = ()
     prices: tuple[ModelPrice, ...] = ()
     issuers: tuple[TokenIssuer, ...] = ()
+    output_filters: tuple[NamedFilter, ...] = ()
+    """What routes can name beside ``pii``, which is there without being defined; of two with one name the first."""
 
     @property
     def etag(self) -> str:

@@ -1,8 +1,9 @@
 """Who may vouch for tenants by JWT: an issuer, its public keys, and how a claim becomes a tenant."""
 
+import json
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
 from fleet.spec import Name
 from fleet.value import Value
@@ -44,3 +45,41 @@ class TokenIssuer(Value):
     """Tenants that the issuer may vouch for where `tenants` is empty; the default is none."""
     leeway_seconds: Annotated[int, Field(ge=0, le=300)] = 30
     """How far its clock may differ from ours."""
+    models: tuple[str, ...] = ()
+    """Public models that its tokens may ask for; empty = all of the tenant's."""
+
+
+MOST_KEYS = 100
+_PRIVATE_MEMBERS = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
+
+
+def keys_in(text: bytes) -> tuple[PublicJwk, ...]:
+    """The keys of a JSON Web Key Set that can check signatures; others are left out.
+
+    Raises:
+        ValueError: it is no key set, holds none of these, too many, or a private key.
+    """
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ValueError("it is no JSON") from None
+    stated = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(stated, list) or not all(isinstance(key, dict) for key in stated):
+        raise ValueError("it is no key set: a list 'keys' of objects is missing")
+    if len(stated) > MOST_KEYS:
+        raise ValueError(f"it holds {len(stated)} keys; at most {MOST_KEYS} are read")
+    if any(_PRIVATE_MEMBERS & key.keys() for key in stated):
+        raise ValueError("it shows a secret or private key: whoever can read it can sign")
+    found = tuple(key for key in map(_public_key, stated) if key is not None)
+    if not found:
+        raise ValueError("it holds no public key that signatures can be checked with")
+    return found
+
+
+def _public_key(members: dict[str, object]) -> PublicJwk | None:
+    if members.get("use", "sig") != "sig":
+        return None
+    try:
+        return PublicJwk.model_validate({name: members[name] for name in PublicJwk.model_fields if name in members})
+    except ValidationError:
+        return None

@@ -38,6 +38,11 @@ class PrometheusMeter:
         )
         self._phases = Gauge("enginehouse_deployments", "Deployments by phase.", ("phase",), registry=reg)
         self._restarts = Counter("enginehouse_engine_restarts", "Engines that died.", ("deployment",), registry=reg)
+        self._issuers = Gauge(
+            "enginehouse_token_issuers_without_fresh_keys",
+            "Token issuers whose public keys could not be read the last time.",
+            registry=reg,
+        )
 
     def request(self, *, method: str, route: str, status: int, seconds: float) -> None:
         """One answered request."""
@@ -69,6 +74,10 @@ class PrometheusMeter:
         """Deployments by phase."""
         for phase in ("Pending", "Starting", "Running", "Degraded", "Failed"):
             self._phases.labels(phase).set(counts.get(phase, 0))
+
+    def issuers_without_fresh_keys(self, count: int) -> None:
+        """Token issuers whose public keys could not be read the last time."""
+        self._issuers.set(count)
 
     def restart(self, *, deployment: str) -> None:
         """A dead replica is started again."""

@@ -8,20 +8,23 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic.json_schema import models_json_schema
 
-from control_plane.api import placement_shapes, problems, shapes
+from control_plane.api import gateway_shapes, placement_shapes, problems, shapes
 from control_plane.api.advisories import advisories, engines
 from control_plane.api.deployments import deployments
 from control_plane.api.facts import audit_events, facts
 from control_plane.api.gateway import gateway
+from control_plane.api.gateway_nouns import NOUNS
 from control_plane.api.health import health
 from control_plane.api.keys import keys
 from control_plane.api.placements import placements
 from control_plane.api.requests import AroundRequests
 from control_plane.api.tenants import tenants
 from control_plane.api.triage import triage
+from control_plane.api.usage import usage
 from control_plane.api.waivers import waivers
 from control_plane.services.house import House
 from fleet.manifest import Manifest, PinnedManifest
+from fleet.usage import UsageBatch
 
 Lifespan = Callable[[FastAPI], AbstractAsyncContextManager[None]]
 TITLE = "Enginehouse admin API"
@@ -34,7 +37,12 @@ _BODIES = (
     shapes.TenantBody,
     shapes.KeyBody,
     shapes.RotationBody,
+    gateway_shapes.PriceBody,
+    gateway_shapes.TokenIssuerBody,
+    gateway_shapes.RouteBody,
+    gateway_shapes.OutputFilterBody,
     placement_shapes.PlacementBody,
+    UsageBatch,
     problems.Problem,
 )
 """Models that routes read or answer with by themselves, so that the framework does not see them."""
@@ -56,7 +64,9 @@ def application(house: House, lifespan: Lifespan | None = None) -> FastAPI:
         audit_events,
         tenants,
         keys,
+        *(noun.router for noun in NOUNS),
         gateway,
+        usage,
         health,
     )
     for router in nouns:

@@ -11,14 +11,14 @@ from control_plane.api.etags import matches_any
 from control_plane.api.lists import AuditEventList, FactsBundle
 from control_plane.api.paging import Paging, listing
 from control_plane.api.routing import reading, router
-from control_plane.api.shapes import LargestInteger
 from control_plane.errors import BadRequest
+from control_plane.services.gateway_settings import LARGEST_INTEGER
 from fleet.audit import ChainHead
 from fleet.facts import Facts
 
 facts = router("facts")
 audit_events = router("audit-events")
-After = Annotated[int, Query(ge=0, le=LargestInteger, description="Events above this sequence: what is new.")]
+After = Annotated[int, Query(ge=0, le=LARGEST_INTEGER, description="Events above this sequence: what is new.")]
 IfNoneMatch = Annotated[str | None, Header(description="ETags that the client has.")]
 
 

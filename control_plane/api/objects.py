@@ -38,7 +38,7 @@ def put_object(
     """Create or replace one of them."""
     outcome = service.put(name, spec, demand, actor, is_dry_run=is_dry_run)
     if is_dry_run or outcome.stored is None:
-        return answer(_plan(name, outcome))
+        return answer(plan_of(name, outcome))
     status = 201 if outcome.verb == "create" else 200
     return answer(document_of(kind, outcome.stored), status=status, etag=etag_of(outcome.stored.generation))
 
@@ -48,7 +48,7 @@ def delete_object(
 ) -> Response:
     """Delete one of them."""
     outcome = service.delete(name, demand, actor, is_dry_run=is_dry_run)
-    return answer(_plan(name, outcome)) if is_dry_run else Response(status_code=204)
+    return answer(plan_of(name, outcome)) if is_dry_run else Response(status_code=204)
 
 
 def document_of(kind: Kind, stored: StoredObject) -> Document:
@@ -72,7 +72,8 @@ def without_server_fields(document: Document) -> Document:
     return plain
 
 
-def _plan(name: str, outcome: ObjectOutcome) -> Document:
+def plan_of(name: str, outcome: ObjectOutcome) -> Document:
+    """What a dry run answers with."""
     changes = [item.document() for item in outcome.differences]
     plan = {"apiVersion": API_VERSION, "kind": "Plan", "action": outcome.verb, "name": name}
     return plan | {"refused": False, "changes": changes, "violations": [], "identity": None, "facts": None}

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from control_plane.services.gateway_settings import Line, TenantSpec, Text
 from control_plane.services.keys import LONGEST_OVERLAP_SECONDS
 from fleet.manifest import PinnedManifest, PinRecord
 from fleet.spec import Name, Spec
@@ -13,11 +14,6 @@ from fleet.violation import Violation
 from fleet.waiver import TriageStatus
 
 ApiVersion = Literal["enginehouse.dev/v1"]
-Line = Annotated[str, Field(min_length=1, max_length=200)]
-Text = Annotated[str, Field(min_length=1, max_length=2000)]
-LargestInteger = 2**53 - 1
-"""The largest whole number that every JSON reader keeps."""
-Limit = Annotated[int, Field(ge=0, le=LargestInteger)]
 
 
 class ObjectMeta(Value):
@@ -154,13 +150,6 @@ class TriageSpec(Value):
     reason: Text
     reference: Text
     expires: date
-
-
-class TenantSpec(Value):
-    """The limits of a tenant; ``null`` = none."""
-
-    tokens_per_minute: Limit | None = None
-    requests_per_minute: Limit | None = None
 
 
 class KeySpec(Value):

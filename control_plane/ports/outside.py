@@ -128,6 +128,10 @@ class Meter(Protocol):
         """Deployments by phase."""
         ...
 
+    def issuers_without_fresh_keys(self, count: int) -> None:
+        """Token issuers whose public keys could not be read the last time."""
+        ...
+
     def restart(self, *, deployment: str) -> None:
         """A dead replica is started again."""
         ...

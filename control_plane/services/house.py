@@ -9,6 +9,7 @@ from control_plane.services.audit import AuditLog
 from control_plane.services.deployments import DeploymentService
 from control_plane.services.facts import FactsBook
 from control_plane.services.inspection import Inspector
+from control_plane.services.issuer_keys import IssuerKeys
 from control_plane.services.keys import KeyService
 from control_plane.services.objects import ObjectService
 from control_plane.services.placements import PlacementService
@@ -17,6 +18,7 @@ from control_plane.services.readiness import Readiness
 from control_plane.services.reconciliation import Reconciler
 from control_plane.services.snapshots import SnapshotService
 from control_plane.services.tokens import TokenService
+from control_plane.services.usage import UsageService
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +30,19 @@ class House:
     waivers: ObjectService
     triage: ObjectService
     tenants: ObjectService
+    prices: ObjectService
+    token_issuers: ObjectService
+    routes: ObjectService
+    output_filters: ObjectService
     keys: KeyService
+    issuer_keys: IssuerKeys
     tokens: TokenService
     audit: AuditLog
     advisories: AdvisoryService
     engines: EngineService
     placements: PlacementService
     snapshots: SnapshotService
+    usage: UsageService
     readiness: Readiness
     inspector: Inspector
     proposals: Proposals

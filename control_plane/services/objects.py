@@ -1,4 +1,4 @@
-"""Objects with a name and a spec: waivers, triage entries and tenants share their whole life."""
+"""Objects with a name and a spec, from waivers to routes: they share their whole life."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,6 +22,9 @@ class ObjectOutcome:
     differences: tuple[Difference, ...]
 
 
+_WORDS = {Kind.TRIAGE: "triage entry", Kind.TOKEN_ISSUER: "token issuer", Kind.OUTPUT_FILTER: "output filter"}
+
+
 class ObjectService:
     """Reads and changes the objects of one kind."""
 
@@ -32,17 +35,19 @@ class ObjectService:
         rows: Callable[[UnitOfWork], Objects],
         store: Store,
         clock: Clock,
+        before_put: Callable[[UnitOfWork, str, Document], None] = lambda _unit, _name, _spec: None,
         before_delete: Callable[[UnitOfWork, str], None] = lambda _unit, _name: None,
     ) -> None:
         self._kind = kind
         self._rows = rows
         self._store = store
         self._clock = clock
+        self._before_put = before_put
         self._before_delete = before_delete
 
     @property
     def _word(self) -> str:
-        return "triage entry" if self._kind is Kind.TRIAGE else self._kind.value.lower()
+        return _WORDS.get(self._kind, self._kind.value.lower())
 
     def get(self, name: str) -> StoredObject:
         """One object; raises `NotFound`."""
@@ -55,11 +60,12 @@ class ObjectService:
             return self._rows(unit).page(after=after, limit=limit)
 
     def put(self, name: str, spec: Document, demand: Precondition, actor: Actor, *, is_dry_run: bool) -> ObjectOutcome:
-        """Create or replace; raises as `preconditions.check` does."""
+        """Create or replace; raises as `preconditions.check` and the check of the kind do."""
         with self._store.write() as unit:
             rows = self._rows(unit)
             before = rows.get(name)
             check(self._kind, name, before.generation if before else None, demand, is_dry_run=is_dry_run)
+            self._before_put(unit, name, spec)
             was = before.spec if before else None
             verb = verb_of(was, spec)
             if is_dry_run:

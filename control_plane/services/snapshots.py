@@ -1,13 +1,16 @@
-"""What the gateways work from: tenants, keys, routes and endpoints of one moment."""
+"""What the gateways work from: tenants, keys, routes, prices and endpoints of one moment."""
 
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator
 
 from control_plane.ports import Revision, Store, UnitOfWork
-from control_plane.records import StoredDeployment, StoredKey, StoredObject
-from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
+from control_plane.records import FetchedKeys, StoredDeployment, StoredKey, StoredObject
+from control_plane.services.issuer_keys import kept_for
+from control_plane.services.known_models import all_objects, every, model_of
+from control_plane.services.route_table import routes_of
+from fleet.budget import ModelPrice
+from fleet.snapshot import SNAPSHOT_VERSION, GatewayKey, GatewaySnapshot, GatewayTenant
+from fleet.token_issuer import TokenIssuer
 
 _PAGE = 500
 
@@ -36,71 +39,47 @@ class SnapshotService:
 
     def _build(self) -> GatewaySnapshot:
         with self._store.read() as unit:
-            tenants = _all(lambda after: unit.tenants.page(after=after, limit=_PAGE))
-            keys = _all(lambda after: unit.keys.page(after=after, limit=_PAGE))
-            deployments = list(all_deployments(unit))
-        return GatewaySnapshot(
-            tenants=tuple(GatewayTenant.model_validate({"name": item.name, **item.spec}) for item in tenants),
-            keys=tuple(
-                GatewayKey(
-                    id=key.name, sha256=key.sha256, tenant=key.tenant, expires_unix_seconds=key.expires_unix_seconds
-                )
-                for key in keys
-            ),
-            routes=routes_of(deployments),
-        )
+            fetched = unit.fetched_keys.all()
+            settings = {model_of(item): item.spec for item in all_objects(unit.routes)}
+            keys = every(lambda after: unit.keys.page(after=after, limit=_PAGE))
+            return GatewaySnapshot(
+                version=SNAPSHOT_VERSION,
+                tenants=tuple(
+                    GatewayTenant.model_validate({"name": item.name, **item.spec}) for item in all_objects(unit.tenants)
+                ),
+                keys=tuple(generation for key in keys for generation in generations_of(key)),
+                routes=routes_of(all_deployments(unit), settings),
+                prices=tuple(
+                    ModelPrice.model_validate({**item.spec, "model": model_of(item)})
+                    for item in all_objects(unit.prices)
+                ),
+                issuers=tuple(issuer_of(item, kept_for(item, fetched)) for item in all_objects(unit.token_issuers)),
+            )
 
 
 def all_deployments(unit: UnitOfWork) -> Iterable[StoredDeployment]:
     """Every deployment, by name."""
-    return _all(lambda after: unit.deployments.page(after=after, limit=_PAGE))
+    return every(lambda after: unit.deployments.page(after=after, limit=_PAGE))
 
 
-def routes_of(deployments: Iterable[StoredDeployment]) -> tuple[GatewayRoute, ...]:
-    """One route for each public model name.
-
-    Where several deployments serve one name, only tenants that all of them admit may ask, and any filter holds for
-    all: the default is no.
-    """
-    by_model: dict[str, list[StoredDeployment]] = defaultdict(list)
-    for deployment in deployments:
-        by_model[deployment.route.model].append(deployment)
-    routes = []
-    for model, members in sorted(by_model.items()):
-        admitted = set.intersection(*(set(member.route.tenants) for member in members))
-        filters = sorted({member.route.output_filter for member in members} - {"none"})
-        arms = tuple(arm for member in members for arm in _arms(member))
-        tenants = tuple(sorted(admitted))
-        output_filter = filters[0] if filters else "none"
-        routes.append(GatewayRoute(model=model, tenants=tenants, output_filter=output_filter, arms=arms))
-    return tuple(routes)
+def generations_of(key: StoredKey) -> Iterator[GatewayKey]:
+    """A key, and what it was before as long as that goes on."""
+    current = GatewayKey(
+        id=key.name,
+        sha256=key.sha256,
+        tenant=key.tenant,
+        expires_unix_seconds=key.expires_unix_seconds,
+        models=key.models,
+        generation=key.generation,
+    )
+    yield current
+    for item in key.ending:
+        earlier = {"sha256": item.sha256, "generation": item.generation, "expires_unix_seconds": item.ends_unix_seconds}
+        yield current.model_copy(update=earlier)
 
 
-def _arms(deployment: StoredDeployment) -> Sequence[GatewayArm]:
-    """One arm for each identity that has endpoints; one whose endpoints all drain has no weight."""
-    by_identity: dict[str, list[GatewayEndpoint]] = {}
-    for item in deployment.endpoints:
-        endpoint = GatewayEndpoint(address=item.address, is_draining=item.is_draining)
-        by_identity.setdefault(item.identity, []).append(endpoint)
-    if not by_identity:
-        by_identity[deployment.identity] = []
-    return [
-        GatewayArm(
-            deployment=deployment.name,
-            identity=identity,
-            engine=deployment.engine,
-            weight=0.0 if endpoints and all(item.is_draining for item in endpoints) else 1.0,
-            endpoints=tuple(endpoints),
-        )
-        for identity, endpoints in sorted(by_identity.items())
-    ]
-
-
-Named = TypeVar("Named", StoredDeployment, StoredKey, StoredObject)
-
-
-def _all(page: Callable[[str], Sequence[Named]]) -> list[Named]:
-    found: list[Named] = []
-    while items := page(found[-1].name if found else ""):
-        found += items
-    return found
+def issuer_of(stored: StoredObject, fetched: FetchedKeys | None) -> TokenIssuer:
+    """An issuer with the keys of its spec and those that were read from its address."""
+    stated = {name: value for name, value in stored.spec.items() if name != "jwks_url"}
+    stated["keys"] = [*stated.get("keys", ()), *(fetched.keys if fetched else ())]
+    return TokenIssuer.model_validate(stated)

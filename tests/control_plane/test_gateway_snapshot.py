@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from control_plane.records import EndpointRecord, Phase, Route, StoredDeployment
-from control_plane.services.snapshots import routes_of
+from control_plane.services.route_table import routes_of
 from fleet.snapshot import GatewaySnapshot
 
 PATH = "/v1/gateway/snapshot"
