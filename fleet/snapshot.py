@@ -33,7 +33,6 @@ class GatewayKey(Value):
     """Public models that it may ask for; empty = all of the tenant's."""
     generation: Annotated[int, Field(ge=1)] = 1
     """Rises when the key is rotated; while two of them overlap, both have this `id`."""
-
     pins_arms: bool = False
     """Whether it may choose an arm itself, for tests of one that has no weight yet."""
 

@@ -62,6 +62,7 @@ class Attempt:
         self._headers: Headers = ()
         self._is_stream = False
         self._whole = bytearray()
+        outlet.on_stopped = lambda: self.give_up(End.FILTERED)
 
     def on_head(self, status: int, headers: Headers) -> None:
         """The engine answers."""
@@ -110,7 +111,8 @@ class Attempt:
 
     def give_up(self, end: End) -> None:
         """Ask no more of this engine, which sees that its client is gone."""
-        self._connection.cut()
+        if not self.ended.done():  # else the connection may serve another request already
+            self._connection.cut()
         self._settle(Tried.LATE if end is End.ENGINE_LATE else Tried.LOST)
         self._finish(end)
 

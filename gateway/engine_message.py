@@ -5,7 +5,8 @@ from gateway.http_protocol import HttpRequest
 from gateway.targets import Target
 
 _OWN_PREFIX = "x-gateway-"
-_NOT_FOR_ENGINES = OF_A_CONNECTION | {"te", "host", "expect"}
+_NOT_FOR_ENGINES = OF_A_CONNECTION | {"te", "host", "expect", "accept-encoding"}
+"""An answer that is encoded can't be read: neither its usage nor what a filter looks for."""
 _FOR_HOSTS = frozenset({"content-type", "accept"})
 """All that somebody else's engine gets of a client's headers: no names, no addresses, no traces."""
 _AGENT = ("user-agent", "enginehouse")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gateway.answer_headers import ABOUT_BYTES
 from gateway.ext_proc_contract import ChosenFilter
 from gateway.ext_proc_messages import (
     BodyMode,
@@ -17,8 +18,7 @@ from gateway.http2.grpc_calls import Call
 from gateway.http2.grpc_status import Status
 from gateway.refusals import Reason, refuse
 
-_REMOVED = ("content-length", "etag", "digest", "content-md5")
-"""They speak of the bytes that the engine sent."""
+_REMOVED = ("content-length", *ABOUT_BYTES)
 _FAILED = "The answer could not be filtered; nothing of it was passed on."
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fleet.budget import ModelPrice
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
 from gateway.arms import pool_of
+from gateway.filter_table import NO_FILTERS, Filters
 
 _HEADER_TEXT = re.compile(r"[!-~]{1,256}")
 
@@ -27,6 +28,8 @@ class SnapshotIndex:
     unusable_addresses: tuple[str, ...]
     """Endpoints that are left out because they are not ``ip:port``: Envoy would reject all endpoints with them."""
     prices: tuple[ModelPrice, ...] = ()
+    filters: Filters = field(default_factory=lambda: NO_FILTERS, repr=False)
+    """The output filters that its routes name and that can be used."""
     hosted: frozenset[str] = frozenset()
     """The hosted engines, by what they are called in the place of an address."""
     unusable_arms: tuple[str, ...] = ()
@@ -38,7 +41,7 @@ class SnapshotIndex:
         return frozenset(route.model for route in self.routes.values())
 
 
-def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
+def index_of(snapshot: GatewaySnapshot, filters: Filters = NO_FILTERS) -> SnapshotIndex:
     """The tables of a snapshot; of two routes with one tenant and model the first counts."""
     stated = {endpoint.address for route in snapshot.routes for arm in route.arms for endpoint in arm.endpoints}
     usable = frozenset(address for address in stated if is_socket_address(address))
@@ -66,6 +69,7 @@ def index_of(snapshot: GatewaySnapshot) -> SnapshotIndex:
         hosted=frozenset(hosted),
         unusable_addresses=tuple(sorted(stated - usable)),
         prices=snapshot.prices,
+        filters=filters,
         unusable_arms=tuple(arm.deployment for r in snapshot.routes for arm in r.arms if not is_sendable(arm)),
     )
 

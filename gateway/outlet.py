@@ -1,7 +1,7 @@
 """What a client gets of its stream: the engine's bytes, comments while there are none, an error if they break off."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from gateway.exchange import Exchange, Headers, HttpResponse
 from gateway.guard_words import KEEP_ALIVE, STREAM_HEADERS, error_event
@@ -20,6 +20,8 @@ class Outlet:
         self._path = path
         self._stream = StreamUsage(is_injected=is_usage_injected)
         self._whole_usage: TokenUsage | None = None
+        self.on_stopped: Callable[[], None] = _nobody
+        """Told when the answer has ended before the engine ended it."""
 
     @property
     def is_open(self) -> bool:
@@ -52,14 +54,21 @@ class Outlet:
 
     def keep_alive(self) -> None:
         """A comment, where one can stand."""
-        if self.is_open and self._stream.is_between_events:
-            self.begin(200, STREAM_HEADERS)
+        if self.is_open and self._is_between_events:
+            if not self._exchange.is_begun:
+                self._exchange.begin(200, STREAM_HEADERS)
             self._exchange.write(KEEP_ALIVE)
 
     def end(self) -> None:
         """The stream is whole."""
         self._exchange.write(self._stream.finish())
         self._exchange.end()
+
+    async def over(self) -> None:
+        """Returns when the client has got all that it gets of an answer that the engine ended."""
+
+    def close(self) -> None:
+        """The request is over."""
 
     def fail(self, status: int, code: Reason, message: str) -> None:
         """Say what went wrong as the answer, or as the last event of a stream that has begun."""
@@ -71,20 +80,30 @@ class Outlet:
 
     def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """The engine's whole answer, which is no stream."""
-        document = _document(body)
-        if self._exchange.is_begun:
-            self._exchange.write(error_event(self._path, status, "engine_error", _reason_in(document, status)))
-            self._exchange.end()
+        self._read_usage(status, body)
+        self._give(status, headers, body)
+
+    @property
+    def _is_between_events(self) -> bool:
+        """Whether what the client has ends with a whole event."""
+        return self._stream.is_between_events
+
+    def _read_usage(self, status: int, body: bytes) -> None:
+        if status < 400 and not self._exchange.is_begun:
+            self._whole_usage = usage_of(_document(body).get("usage"))
+
+    def _give(self, status: int, headers: Headers, body: bytes) -> None:
+        if not self._exchange.is_begun:
+            self._exchange.answer(HttpResponse(status, headers, body))
             return
-        if status < 400:
-            self._whole_usage = usage_of(document.get("usage"))
-        self._exchange.answer(HttpResponse(status, headers, body))
+        self._exchange.write(error_event(self._path, status, "engine_error", _reason_in(_document(body), status)))
+        self._exchange.end()
 
     def _say(self, status: int, code: str, message: str, headers: Headers, body: bytes) -> None:
         if not self._exchange.is_begun:
             self._exchange.answer(HttpResponse(status, (_JSON, *headers), body))
             return
-        unfinished = b"" if self._stream.is_between_events else b"\n\n"
+        unfinished = b"" if self._is_between_events else b"\n\n"
         self._exchange.write(unfinished + error_event(self._path, status, code, message))
         self._exchange.end()
 
@@ -103,3 +122,7 @@ def _reason_in(document: Mapping[str, object], status: int) -> str:
     error = document.get("error")
     message = error.get("message") if isinstance(error, dict) else error
     return message if isinstance(message, str) else f"The engine answered {status}."
+
+
+def _nobody() -> None:
+    """Nobody is told."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 from fleet.snapshot import GatewayRoute
+from gateway.answer_filter import AnswerFilter
 from gateway.refusals import Refused
 from gateway.targets import Target
 from gateway.token_usage import TokenUsage
@@ -22,6 +23,8 @@ class End(StrEnum):
     """By a fault of the gateway's own."""
     REFUSED = "refused"
     """It waited for its turn in vain."""
+    FILTERED = "filtered"
+    """The output filter ended the answer before the engine did."""
     UNKNOWN = "unknown"
     """Envoy had it and is gone."""
 
@@ -57,6 +60,10 @@ class Passage(Protocol):
     @property
     def is_usage_injected(self) -> bool:
         """Whether usage was asked for in the client's place, so that it must not see it."""
+
+    @property
+    def output_filter(self) -> AnswerFilter | None:
+        """What its answer passes; ``None`` = nothing is filtered."""
 
     @property
     def is_stream(self) -> bool:
@@ -95,8 +102,8 @@ class Passage(Protocol):
     def went_well(self, address: str) -> None:
         """This engine has begun to answer, and not with a fault of its own."""
 
-    def failed(self, address: str, pause_seconds: float = 0.0) -> None:
-        """This engine was asked in vain, and wants to be left alone for a while."""
+    def failed(self, address: str, pause_seconds: float = 0.0) -> bool:
+        """This engine was asked in vain, and wants to be left alone for a while; whether it is ejected by that."""
 
     def began(self) -> None:
         """The first byte of its answer came."""

@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fleet.snapshot import ClosedPath
+
 MAX_QUOTED_CHARS = 100
 
 
@@ -19,13 +21,20 @@ class Reason(StrEnum):
     BODY_TOO_LARGE = "body_too_large"
     ENCODED_BODY = "unsupported_content_encoding"
     BAD_JSON = "invalid_json"
+    BAD_FORM = "invalid_form"
     MISSING_MODEL = "missing_model"
     MODEL_NOT_FOUND = "model_not_found"
+    ARM_NOT_ALLOWED = "arm_not_allowed"
     BAD_FIELD = "invalid_value"
+    CLOSED_FIELD = "closed_field"
+    NOT_SERVED = "operation_not_served"
     TOO_MANY_REQUESTS = "rate_limit_exceeded"
     QUOTA = "insufficient_quota"
     FILTER_UNAVAILABLE = "output_filter_unavailable"
+    BLOCKED = "content_filter"
     NO_ENDPOINT = "no_endpoint"
+    QUEUE_FULL = "queue_full"
+    QUEUE_TIMEOUT = "queue_timeout"
     NOT_ADMITTED = "not_admitted"
     ENGINE_LOST = "engine_lost"
     ENGINE_LATE = "engine_timeout"
@@ -42,13 +51,20 @@ _STATUS = {
     Reason.BODY_TOO_LARGE: 413,
     Reason.ENCODED_BODY: 415,
     Reason.BAD_JSON: 400,
+    Reason.BAD_FORM: 400,
     Reason.MISSING_MODEL: 400,
     Reason.MODEL_NOT_FOUND: 404,
+    Reason.ARM_NOT_ALLOWED: 403,
     Reason.BAD_FIELD: 400,
+    Reason.CLOSED_FIELD: 400,
+    Reason.NOT_SERVED: 404,
     Reason.TOO_MANY_REQUESTS: 429,
     Reason.QUOTA: 429,
     Reason.FILTER_UNAVAILABLE: 503,
+    Reason.BLOCKED: 400,
     Reason.NO_ENDPOINT: 503,
+    Reason.QUEUE_FULL: 429,
+    Reason.QUEUE_TIMEOUT: 503,
     Reason.NOT_ADMITTED: 403,
     Reason.ENGINE_LOST: 502,
     Reason.ENGINE_LATE: 504,
@@ -68,6 +84,8 @@ class Refused:
     """``None`` = refused before the tenant was known."""
     model: str | None = None
     """``None`` = not a model of this tenant."""
+    closed: ClosedPath | None = None
+    """The closed path that a field of the request would have reached."""
 
     @property
     def status(self) -> int:
@@ -83,10 +101,11 @@ def refuse(
     headers: tuple[tuple[str, str], ...] = (),
     tenant: str | None = None,
     model: str | None = None,
+    closed: ClosedPath | None = None,
 ) -> Refused:
     """A refusal with its error body; the message must hold nothing of the request but names of fields and models."""
     body = error_body(_STATUS[reason], message, code=reason.value, param=param)
-    return Refused(reason, message, body, headers, tenant, model)
+    return Refused(reason, message, body, headers, tenant, model, closed)
 
 
 def error_body(status: int, message: str, *, code: str, param: str | None = None) -> bytes:

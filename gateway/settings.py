@@ -78,9 +78,11 @@ class GatewaySettings(BaseModel):
     keep_alive_seconds: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 15.0
     """Silence on a stream after which its client is sent a comment; idle limits on the way are often 60 s."""
     hash_secret_file: FilePath | None = None
-    """At least 32 random bytes that all gateways share, for filters with mode `hash`; ``None`` = a secret of its own."""
+    """At least 32 random bytes that all gateways share, for filters of mode `hash`; ``None`` = a secret of its own."""
     moderation_services: Mapping[str, ModerationService] = Field(default_factory=dict)
     """By the name that a filter's policy asks for."""
+    scrape_seconds: Annotated[float, Field(ge=0.1, le=0.8, allow_inf_nan=False)] = 0.5
+    """Between two looks at an engine's metrics; figures of more than a second count as those of a full engine."""
     drain_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 2.0
     """How long streams may go on once the gateway is told to stop."""
 

@@ -14,6 +14,7 @@ from fleet.snapshot import GatewaySnapshot
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile
 from gateway.errors import GatewayError
+from gateway.filter_table import NO_FILTERS, FilterTable
 from gateway.index import SnapshotIndex, index_of
 from gateway.store import SnapshotStore
 from gateway.telemetry import Telemetry
@@ -48,16 +49,23 @@ class SnapshotSwitch:
     """Takes a snapshot into use without losing a request: Envoy first learns the new endpoints."""
 
     def __init__(
-        self, core: DecisionCore, endpoints: EndpointFile, envoy: KnownEndpoints, telemetry: Telemetry
+        self,
+        core: DecisionCore,
+        endpoints: EndpointFile,
+        envoy: KnownEndpoints,
+        telemetry: Telemetry,
+        filters: FilterTable | None = None,
     ) -> None:
+        """``filters``: makes output filters; without it, routes that name one refuse."""
         self._core = core
+        self._filters = filters
         self._endpoints = endpoints
         self._envoy = envoy
         self._telemetry = telemetry
 
     async def use(self, snapshot: GatewaySnapshot) -> None:
         """Decide by this snapshot. Endpoints that left it stay known to Envoy for a while, so streams go on."""
-        index = index_of(snapshot)
+        index = index_of(snapshot, await self._filters.filters_of(snapshot) if self._filters else NO_FILTERS)
         if index.unusable_addresses:
             _log.error("snapshot.endpoints_left_out", addresses=index.unusable_addresses, right="ip:port")
         if index.unusable_arms:

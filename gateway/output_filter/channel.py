@@ -16,7 +16,7 @@ from gateway.output_filter.text_filter import edited, filter_whole
 class CompiledPolicy:
     """A policy ready for use; to be kept, since it takes a few tenths of a second to build."""
 
-    __slots__ = ("failure_mode", "hold_seconds", "matcher", "moderation", "modes")
+    __slots__ = ("failure_mode", "filters_requests", "hashes", "hold_seconds", "matcher", "moderation", "modes")
 
     def __init__(self, policy: FilterPolicy) -> None:
         self.matcher = Matcher(detectors_of(policy))
@@ -24,6 +24,8 @@ class CompiledPolicy:
         self.failure_mode: FailureMode = policy.failure_mode
         self.hold_seconds = policy.hold_seconds
         self.moderation: Moderation | None = policy.moderation
+        self.filters_requests = policy.filters_requests
+        self.hashes = Mode.HASH in self.modes.values()
 
 
 @dataclass(slots=True)

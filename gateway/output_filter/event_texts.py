@@ -11,6 +11,8 @@ from gateway.output_filter.shapes import Api, Key, Role, Running, Whole, choice_
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_]{0,40}\Z")
 """What the names of members mostly are; others may be the model's own, in the input of a tool."""
+_NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
+_LIST = re.compile(rb"\[[-+0-9.eE,\s]*\]")
 _TOKENS = frozenset({"token", "tokens", "decoded_token"})
 _GROUPS = frozenset({"logprobs", "prompt_logprobs"})
 
@@ -46,8 +48,8 @@ def texts_of(api: Api, document: object, data: bytes) -> Iterator[FoundText]:
         elif span.is_name:
             if not is_spelled and not _PLAIN_NAME.match(name := decoded(data[span.start : span.end])):
                 yield FoundText(name, span.start, span.end, Whole(Writing.PLAIN))
-        elif (found := _numbers(api, document, span, data, tokens)) is not None:
-            yield found
+        else:
+            yield from _numbers(api, document, span, data, tokens)
 
 
 def _is_token(path: Path) -> bool:
@@ -56,20 +58,22 @@ def _is_token(path: Path) -> bool:
     return names[-1] in _TOKENS and "top_logprobs" not in names
 
 
-def _numbers(api: Api, document: object, span: Span, data: bytes, tokens: list[str]) -> FoundText | None:
+def _numbers(api: Api, document: object, span: Span, data: bytes, tokens: list[str]) -> Iterator[FoundText]:
+    """What a number or a list of numbers says, and the tokens of a group that ends there."""
     name = span.path[-1] if span.path else ""
     first = data[span.start : span.start + 1]
     if name == "token_ids" and first == b"[" and span.path[0] in ("choices", "output"):
-        return FoundText("", span.start, span.end, Whole(None), b"null")
-    if is_free(span.path) and first in b"-0123456789":
+        yield FoundText("", span.start, span.end, Whole(None), b"null")
+    elif is_free((*span.path, 0)) and _LIST.fullmatch(data, span.start, span.end):
+        for number in _NUMBER.finditer(data, span.start, span.end):
+            yield FoundText(number[0].decode(), *number.span(), Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
+    elif is_free(span.path) and first in b"-0123456789":
         text = data[span.start : span.end].decode()
-        return FoundText(text, span.start, span.end, Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
-    if name not in _GROUPS or first not in b"[{":
-        return None
-    text = "".join(tokens)
-    tokens.clear()
-    role = _role_of_tokens(api, document, span.path)
-    return FoundText(text, span.start, span.end, role, b"[]" if first == b"[" else b"null") if text else None
+        yield FoundText(text, span.start, span.end, Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
+    elif name in _GROUPS and first in b"[{" and (text := "".join(tokens)):
+        tokens.clear()
+        role = _role_of_tokens(api, document, span.path)
+        yield FoundText(text, span.start, span.end, role, b"[]" if first == b"[" else b"null")
 
 
 def _role_of_tokens(api: Api, document: object, path: Path) -> Running | Whole:

@@ -9,7 +9,7 @@ from gateway.errors import GatewayError
 
 Path = tuple[str | int, ...]
 MAX_DEPTH = 200
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|\[[-+0-9.eE,\s]*\]|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
 
 
 class UnreadableAnswer(GatewayError):
@@ -52,6 +52,7 @@ def encoded(text: str, instead_of: bytes) -> bytes:
 def spans(data: bytes) -> Iterator[Span]:
     """Every value of a valid JSON text and every member's name, containers after what they contain.
 
+    A list of nothing but numbers is one value: there may be a million of them in an embedding.
     A member that is named twice is refused: what a client reads would not be what was filtered.
     """
     walk = _Walk()
@@ -72,7 +73,7 @@ class _Walk:
 
     def step(self, token: bytes, start: int, end: int) -> Span | None:
         first = token[:1]
-        if first in b"{[":
+        if token in (b"{", b"["):
             self._open(start, is_object=first == b"{")
             return None
         if first in b"}]":

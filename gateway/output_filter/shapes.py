@@ -93,7 +93,7 @@ def api_of(document: object) -> Api:
 def role_of(api: Api, document: object, path: Path, text: str) -> Role:
     """What a string of an event is."""
     name = path[-1] if path else ""
-    if _is_name(str(name), text) and not is_free(path):
+    if (_is_name(str(name), text) or _is_vector(path, text)) and not is_free(path):
         return None
     key = _running_key(api, document, path)
     writing = Writing.JSON if name in _ARGUMENTS else None
@@ -113,6 +113,11 @@ def _is_name(name: str, text: str) -> bool:
     if name in _WORDS:
         return _WORD.match(text) is not None
     return name in _SEALED and _BASE64.match(text) is not None
+
+
+def _is_vector(path: Path, text: str) -> bool:
+    """An embedding in base64."""
+    return path[:1] == ("data",) and path[-1] == "embedding" and _BASE64.match(text) is not None
 
 
 def _running_key(api: Api, document: object, path: Path) -> Key | None:

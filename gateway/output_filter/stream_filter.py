@@ -14,6 +14,8 @@ from gateway.sse import DEFAULT_LIMIT_BYTES, SseEvent, SseKind, SseReader
 
 MAX_HELD_EVENTS = 512
 MAX_HELD_BYTES = 512 * 1024
+NO_VERDICT = "NoVerdict"
+"""A failure: the moderation service did not judge in time."""
 VERDICT_SPREAD = 8
 """As many times more may be held while sentences wait for verdicts."""
 
@@ -52,6 +54,11 @@ class StreamFilter:
         return self._answer.blocked
 
     @property
+    def is_passing(self) -> bool:
+        """Whether it failed, and its policy lets the answer pass from there on."""
+        return self._is_open
+
+    @property
     def due(self) -> float | None:
         """When ``flush_due`` has something to do; None = nothing is held."""
         if not self._held:
@@ -81,6 +88,16 @@ class StreamFilter:
         except Exception as error:  # as in _through
             return self._fail(error)
 
+    def no_verdict(self, number: int) -> bytes:
+        """What leaves when a sentence will get no verdict: the policy says what happens then."""
+        moderation = self._answer.policy.moderation
+        if self.has_ended or self._is_open or moderation is None:
+            return b""
+        self.failure = NO_VERDICT
+        if moderation.failure_mode is FailureMode.CLOSED:
+            return self._fail_closed()
+        return self.verdict(number, may_pass=True)
+
     def feed(self, data: bytes, now: float) -> bytes:
         """What can leave after the next bytes of the engine."""
         if self.has_ended:
@@ -90,6 +107,13 @@ class StreamFilter:
         if self._reader.is_between and _is_one_event(data):
             return self._again(data, now)
         return self._through(self._reader.feed(data), now)
+
+    def expire(self, now: float) -> bytes:
+        """What leaves because the stream is silent: all that is held, unless a verdict is missing."""
+        try:
+            return self._expire_all(now)
+        except Exception as error:  # as in _through
+            return self._fail(error)
 
     def flush_due(self, now: float) -> bytes:
         """What leaves because it was held for too long."""
@@ -163,7 +187,7 @@ class StreamFilter:
             first.expired = now
             self._texts.expire(first.slots)
             return self._leave()
-        self.failure = "NoVerdict"
+        self.failure = NO_VERDICT
         if moderation.failure_mode is FailureMode.CLOSED:
             return self._fail_closed()
         self._answer.let_all_pass()
@@ -171,11 +195,15 @@ class StreamFilter:
 
     def _comment(self, event: SseEvent, now: float) -> bytes:
         """A keep-alive says that the engine is silent: what is held leaves before it, unless a verdict is missing."""
+        out = self._expire_all(now)
+        text = event.raw.decode("utf-8", "surrogateescape")
+        return out + self._answer.whole(text, None).encode("utf-8", "surrogateescape")
+
+    def _expire_all(self, now: float) -> bytes:
         out = b""
         while self._held and self._answer.policy.moderation is None:
             out += self._expire_first(now)
-        text = event.raw.decode("utf-8", "surrogateescape")
-        return out + self._answer.whole(text, None).encode("utf-8", "surrogateescape")
+        return out
 
     def _leave(self) -> bytes:
         out = []

@@ -34,6 +34,7 @@ class FakePassage:
 
     engines: tuple[str, ...]
     is_usage_injected: bool = False
+    output_filter: object = None
     is_stream: bool = True
     idle_seconds: float = 5.0
     first_byte_seconds: float = 5.0
@@ -72,8 +73,9 @@ class FakePassage:
     def went_well(self, address: str) -> None:
         self.well.append(address)
 
-    def failed(self, address: str, pause_seconds: float = 0.0) -> None:
+    def failed(self, address: str, pause_seconds: float = 0.0) -> bool:
         self.failures.append((address, pause_seconds))
+        return False
 
     async def turn(self):
         if self.gate is not None:
