@@ -197,6 +197,8 @@ class MetricsTable(Span):
     ttft_seconds: str | None = None
     inter_token_seconds: str | None = None
     e2e_seconds: str | None = None
+    cache_info: str | None = None
+    cache_tokens: str | None = None
     source: str
 
 
@@ -239,6 +241,8 @@ class EngineTable(Value):
     fronts: dict[str, Front] = Field(default_factory=dict)
     shutdown: ShutdownTable
     metrics: tuple[MetricsTable, ...]
+    cache_salt: str | None = None
+    """Where the request field ``cache_salt`` was read; ``None`` = the engine does not know it."""
     preference: dict[str, Score]
 
     def metrics_of(self, version: str, front: str | None) -> MetricsTable:

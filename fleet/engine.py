@@ -83,6 +83,10 @@ class MetricsDialect:
     """Time of the whole request (histogram)."""
     source: str
     """Where the names were read."""
+    cache_info: str | None = None
+    """Its labels ``num_gpu_blocks`` and ``block_size`` say how many tokens the KV cache can hold (gauge)."""
+    cache_tokens: str | None = None
+    """How many tokens the KV cache can hold (gauge)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -115,6 +115,11 @@ class DecisionCore:
         return self._index
 
     @property
+    def router(self) -> Router:
+        """Who is told what engines say of themselves."""
+        return self._router
+
+    @property
     def running(self) -> int:
         """Requests that were admitted and have not ended."""
         return len(self._running)

@@ -20,6 +20,7 @@ from gateway.charge_metrics import ChargeMetrics
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
 from gateway.engine_connections import EngineConnections
+from gateway.engine_watch import engine_scrapes
 from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
@@ -80,6 +81,7 @@ class Gateway:
         self._engines = EngineConnections()
         guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds))
         self._guard = guard.server(service.fail)
+        self._scrapes = engine_scrapes(self._core, self._telemetry.registry, settings.scrape_seconds)
         page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
         self._pages = HttpServer(
             page,
@@ -113,7 +115,7 @@ class Gateway:
         log = await self._listen_for_envoy(self._settings.access_log_path, ends)
         try:
             pages = await self._listen_for_scrapes()
-            loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick())]
+            loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick(), self._scrapes.run())]
             for loop in loops:
                 loop.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
             self._announce(pages)

@@ -83,6 +83,8 @@ class GatewaySettings(BaseModel):
     """By the name that a filter's policy asks for."""
     scrape_seconds: Annotated[float, Field(ge=0.1, le=0.8, allow_inf_nan=False)] = 0.5
     """Between two looks at an engine's metrics; figures of more than a second count as those of a full engine."""
+    scrape_seconds: Annotated[float, Field(ge=0.1, le=0.8, allow_inf_nan=False)] = 0.5
+    """Between two looks at an engine's metrics; figures of more than a second count as those of a full engine."""
     drain_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 2.0
     """How long streams may go on once the gateway is told to stop."""
 

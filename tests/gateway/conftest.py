@@ -110,6 +110,9 @@ class FakeEngine:
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (request := await read_request(reader)) is not None:
             head, body = request
+            if head.startswith("GET "):  # it has no metrics
+                await answer(writer, 404, b"")
+                continue
             self.heads.append(head)
             self.bodies.append(body)
             if json.loads(body).get("stream"):
