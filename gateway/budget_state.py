@@ -10,7 +10,7 @@ from gateway.token_bucket import TokenBucket
 
 
 class KeptAccount(Value):
-    """One account; what requests on their way hold in a day or month is not kept, for they are lost with us."""
+    """One account. What requests on their way hold counts as charged: if we are killed, nobody hears of their ends."""
 
     tenant: Name
     model: str | None = None
@@ -19,15 +19,15 @@ class KeptAccount(Value):
     unix_seconds: float
     """When its window began; for a bucket, when its level was this."""
     amount: int
-    """What was charged in the window, or the level."""
+    """What was charged or is held in the window, or the level."""
 
 
 def kept_accounts(lines: BudgetLines, now: float) -> Iterator[KeptAccount]:
     """Every account that knows something."""
     for (tenant, model, unit), account in lines.accounts.items():
         if isinstance(account, CalendarAccount):
-            start, used = account.used(now)
-            yield KeptAccount(tenant=tenant, model=model, unit=unit, unix_seconds=start, amount=used)
+            start, taken = account.taken(now)
+            yield KeptAccount(tenant=tenant, model=model, unit=unit, unix_seconds=start, amount=taken)
         elif isinstance(account, TokenBucket):
             level = account.standing(now).remaining if account.level >= 0 else int(account.level)
             yield KeptAccount(tenant=tenant, model=model, unit=unit, unix_seconds=now, amount=level)

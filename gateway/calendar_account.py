@@ -52,10 +52,10 @@ class CalendarAccount:
         """Counts at once."""
         self._limit = limit
 
-    def used(self, now: float) -> tuple[float, int]:
-        """The window's start and what was charged in it."""
+    def taken(self, now: float) -> tuple[float, int]:
+        """The window's start, and what was charged or is held in it."""
         window = self._at(now)
-        return window.start, window.used
+        return window.start, window.used + window.held
 
     def restore(self, start: float, used: int, now: float) -> None:
         """Go on from a charge that was kept; that of another window is over."""

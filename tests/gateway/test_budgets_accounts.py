@@ -76,7 +76,7 @@ def test_no_window_holds_or_is_charged_more_than_its_limit(limit, steps, beyond,
     requests, _ = played(CalendarAccount(limit, period, START), steps, scale, beyond)
     by_window = defaultdict(int)
     for at, amount, *_ in requests:
-        by_window[CalendarAccount(limit, period, at).used(at)[0]] += amount
+        by_window[CalendarAccount(limit, period, at).taken(at)[0]] += amount
     assert all(amount <= limit for amount in by_window.values())
 
 
