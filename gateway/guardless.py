@@ -24,7 +24,7 @@ def needs_guard(
         route.is_guarded
         or route.output_filter != _NO_FILTER
         or any(getattr(route, name, None) for name in _GUARD_WORK)
-        or getattr(arm, "hosted", None) is not None
+        or arm.hosted is not None
         or (document.get("stream") is True and operation not in _USAGE_AT_THE_END)
         or edit_words(edits) is None
     )
