@@ -138,6 +138,11 @@ class GatewayRoute(Value):
     concurrent_requests: Annotated[int, Field(ge=1)] | None = None
     """How many of its requests engines have at once, at most; the others wait. ``None`` = what there is room for."""
     queue: QueueLimits = QueueLimits()
+    session_header: Annotated[str, StringConstraints(pattern=r"^x-session(-[a-z0-9]+){1,8}$")] | None = None
+    """The request header by which clients name their sessions, such as ``x-session-id``: a session stays with its arm and,
+    unless that is much busier than others, with its engine."""
+    salts_cache: bool = False
+    """Whether each tenant has the cached prompts for itself. Engines that can't keep them apart get none of its requests."""
     closed_paths: tuple[ClosedPath, ...] = ()
     """Code paths that are closed at the door; of two for one path the first counts."""
 

@@ -1,18 +1,23 @@
 """A request that was admitted: what it holds in budgets and at an endpoint, until it ends in whatever way."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from fleet.snapshot import GatewayTenant
+from gateway.answer_filter import AnswerFilter
 from gateway.billed import Billed
 from gateway.body_edits import Edit, apply_edits
 from gateway.budgets import Budgets
 from gateway.legs import Leg, Legs
 from gateway.passage import End, Ending, Patience
 from gateway.refusals import Refused
-from gateway.reservations import Reservation, Settled
+from gateway.reservations import Basis, Reservation, Settled
 from gateway.router import InFlight, Router
 from gateway.stopwatch import Stopwatch, Times
 from gateway.targets import Target
+from gateway.token_usage import TokenUsage
+from gateway.turns import Place, Wish
+from gateway.waiting import WaitingRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,12 @@ class Admitted:
         on_end: Callable[["Admitted", Ended], None],
         is_stream: bool,
         stopwatch: Stopwatch,
+        tenant: GatewayTenant,
+        waiting: WaitingRoom,
         is_guarded: bool = True,
+        output_filter: AnswerFilter | None = None,
     ) -> None:
+        self.output_filter = output_filter
         self.is_stream = is_stream
         self.is_guarded = is_guarded
         """Whether a guard passes it on; else Envoy does, and says now and then that it still runs."""
@@ -62,6 +71,11 @@ class Admitted:
         self._clock = clock
         self._on_end = on_end
         self._stopwatch = stopwatch
+        self._tenant = tenant
+        self._waiting = waiting
+        self._place: Place | None = None
+        self._ahead = ""
+        """The endpoint where it counts already before it is sent."""
         self._in_flight: InFlight | None = None
         self._address = ""
         self._is_over = False
@@ -79,7 +93,8 @@ class Admitted:
     @property
     def edits(self) -> Sequence[Edit]:
         """What engines get in the place of the client's words."""
-        return self._leg.edits.edits
+        filtered = self.output_filter.request_edits if self.output_filter else ()
+        return (*self._leg.edits.edits, *filtered)
 
     @property
     def is_usage_injected(self) -> bool:
@@ -102,14 +117,22 @@ class Admitted:
             return False
         now = self._clock()
         self._leave_endpoint(now)
+        self._leave_place(now, _NOTHING)
         self._budgets.cancel(self.reservation.number, now)
         leg = self._legs.next(now)
         self._leg = leg or self._leg
         return leg is not None
 
     async def turn(self) -> tuple[str, ...] | Refused:
-        """The engines to try, best first; nobody waits for a turn."""
-        return self._leg.choice.addresses
+        """The engines to try, best first, once it is its turn: while they are full it waits."""
+        leg = self._leg
+        wish = Wish(self._tenant, leg.route, leg.arm, leg.choice, leg.held.output_tokens, self.is_stream)
+        place = await self._waiting.turn(wish, self._hold)
+        if place.refused is not None:
+            return place.refused
+        self._leg = replace(leg, arm=place.arm, choice=place.choice)
+        self._in_flight, self._ahead = place.in_flight, place.choice.addresses[0]
+        return place.choice.addresses
 
     def edited(self, body: bytes) -> bytes:
         """The body that engines get."""
@@ -117,7 +140,8 @@ class Admitted:
 
     def may_ask(self, address: str) -> bool:
         """Whether the endpoint takes one more request now."""
-        return self._router.admits(address, self._clock())
+        is_counted = address == self._ahead
+        return self._router.admits(address, self._leg.arm, self._clock(), is_counted=is_counted)
 
     def target(self, address: str) -> Target:
         """How the endpoint is reached."""
@@ -127,21 +151,24 @@ class Admitted:
         """The endpoint answers."""
         self._router.ejections.well(address, self._clock())
 
-    def failed(self, address: str, pause_seconds: float = 0.0) -> None:
-        """The endpoint was asked in vain."""
+    def failed(self, address: str, pause_seconds: float = 0.0) -> bool:
+        """The endpoint was asked in vain; whether it is ejected by that."""
         now = self._clock()
-        self._router.ejections.failed(address, now)
         if pause_seconds > 0:
             self._router.ejections.pause(address, now + pause_seconds)
+        return self._router.ejections.failed(address, now)
 
     def sent_to(self, address: str) -> None:
         """This engine has it now, and none before it."""
         now = self._clock()
-        self._leave_endpoint(now)
         self._address = address
+        if address == self._ahead:
+            self._ahead = ""
+            return
+        self._leave_endpoint(now)
         choice = self._leg.choice
         place = choice.addresses.index(address)
-        self._in_flight = self._router.send(choice, now, place=place, is_watched=self.is_guarded)
+        self._in_flight = self._router.send(choice, now, place=place, is_watched=self.is_guarded and self.is_stream)
 
     def depart(self) -> None:
         """Envoy takes it to its first engine."""
@@ -159,8 +186,9 @@ class Admitted:
     def began(self) -> None:
         """The engine's first byte came."""
         self._stopwatch.first_byte()
-        if self._in_flight is not None:
+        if self._in_flight is not None and self._in_flight.is_watched:
             self._in_flight.first_token(self._clock())
+            self._waiting.look()
 
     def end(self, ending: Ending) -> None:
         """It is over: nothing is held any more, in budgets or at an endpoint."""
@@ -170,6 +198,7 @@ class Admitted:
         now = self._clock()
         self._leave_endpoint(now)
         settled = self._settle(ending, now)
+        self._leave_place(now, _service_of(settled))
         leg, held = self._leg, self._leg.held
         self._on_end(
             self,
@@ -188,10 +217,19 @@ class Admitted:
             ),
         )
 
+    def _hold(self, place: Place) -> None:
+        self._place = place
+
     def _leave_endpoint(self, now: float) -> None:
+        self._ahead = ""
         if self._in_flight is not None:
             self._in_flight.end(now)
             self._in_flight = None
+
+    def _leave_place(self, now: float, usage: TokenUsage | None) -> None:
+        if self._place is not None:
+            self._place.leave(now, usage)
+            self._place = None
 
     def _settle(self, ending: Ending, now: float) -> Settled | None:
         """The engine's figures where there are some; else what was counted; else all that was held."""
@@ -207,3 +245,11 @@ class Admitted:
         if ending.status >= 400 or ending.end is not End.WHOLE:
             return budgets.fail(number, now)
         return budgets.settle_reserved(number, now)
+
+
+_NOTHING = TokenUsage(0, 0, 0)
+
+
+def _service_of(settled: Settled | None) -> TokenUsage | None:
+    """What was served, where it was counted; a hold that was charged whole says nothing about it."""
+    return None if settled is None or settled.basis is Basis.RESERVED else settled.usage

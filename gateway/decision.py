@@ -11,34 +11,40 @@ from fleet.budget import Tariff
 from fleet.snapshot import GatewayArm
 from gateway.admitted import Admitted, Ended
 from gateway.affinity import conversation_key, prompt_blocks
+from gateway.answer_filter import AnswerFilter
 from gateway.arms import pool_of
 from gateway.asked import Asked, Request, asked_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
 from gateway.billed import Billed
+from gateway.budget_state import KeptAccount
 from gateway.budgets import Budgets
 from gateway.exhausted import Exhausted
-from gateway.ext_authz import DEPLOYMENT_HEADER, DESTINATION_HEADER, IDENTITY_HEADER, MODEL_HEADER, TENANT_HEADER
+from gateway.ext_authz import (
+    DEPLOYMENT_HEADER,
+    DESTINATION_HEADER,
+    IDENTITY_HEADER,
+    MODEL_HEADER,
+    PIN_HEADER,
+    TENANT_HEADER,
+)
 from gateway.guardless import needs_guard, words_for_envoy
 from gateway.index import SnapshotIndex
-from gateway.legs import Leg, Legs, stand_ins
+from gateway.legs import Leg, Legs, ways_of
 from gateway.passage import Patience
-from gateway.paths import Operation
 from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, refuse
 from gateway.request_edits import request_edits
+from gateway.request_filter import filter_for
 from gateway.reservations import Reservation
 from gateway.router import Choice, Router, RoutingRequest
 from gateway.stopwatch import Stopwatch
-from gateway.token_estimate import BadField, Dialect, TokenEstimate, estimate
+from gateway.token_estimate import BadField, TokenEstimate, dialect_of, estimate
+from gateway.turns import Turns, Waited
+from gateway.waiting import WaitingRoom
 
-REMOVED_HEADERS = ("authorization",)
+REMOVED_HEADERS = ("authorization", PIN_HEADER)
 _MOST_OUTPUT_TOKENS = 131_072
 """Of one answer, where the route does not say how long its model can write."""
-_DIALECTS = {
-    Operation.CHAT: Dialect.CHAT,
-    Operation.COMPLETION: Dialect.COMPLETION,
-    Operation.EMBEDDING: Dialect.INPUT_ONLY,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +101,7 @@ class DecisionCore:
         on_end: Callable[[Ended], None] = lambda _: None,
         patience: Patience | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
+        on_waited: Callable[[Waited], None] = lambda _: None,
     ) -> None:
         self._index: SnapshotIndex | None = None
         self._budgets = Budgets()
@@ -102,12 +109,15 @@ class DecisionCore:
         self._clock = clock
         """Unix seconds, for what happens to a request after its decision."""
         self._chance = chance or Random(0)  # noqa: S311 it breaks ties, and nothing secret hangs on it
+        self._turns = Turns(self._router, self._chance, on_waited)
+        self._waiting = WaitingRoom(self._turns, clock)
         self._on_end = on_end
         self._stopwatch = stopwatch
         """Monotonic seconds, for how long things take."""
         self._patience = patience or Patience()
         self._running: set[Admitted] = set()
         self._prices: dict[str, Tariff] = {}
+        self._kept: tuple[KeptAccount, ...] = ()
 
     @property
     def index(self) -> SnapshotIndex | None:
@@ -120,6 +130,11 @@ class DecisionCore:
         return self._router
 
     @property
+    def turns(self) -> Turns:
+        """Who waits for engines."""
+        return self._turns
+
+    @property
     def running(self) -> int:
         """Requests that were admitted and have not ended."""
         return len(self._running)
@@ -130,7 +145,18 @@ class DecisionCore:
         self._budgets.replace(index.tenants, index.prices, now_unix_seconds)
         self._router.keep_only(index.addresses | index.hosted, pools)
         self._prices = {price.model: price.tariff() for price in index.prices}
+        self._budgets.restore(self._kept, now_unix_seconds)
+        self._kept = ()
+        self._turns.replace(index.routes, index.tenants, now_unix_seconds)
         self._index = index
+
+    def start_from(self, kept: tuple[KeptAccount, ...]) -> None:
+        """What an earlier gateway charged, from the first snapshot on."""
+        self._kept = kept
+
+    def kept_budgets(self, now_unix_seconds: float) -> tuple[KeptAccount, ...]:
+        """What should outlive this gateway."""
+        return self._budgets.kept(now_unix_seconds)
 
     def tick(self, now_unix_seconds: float) -> None:
         """Once in a while: what is still running stays, and what was lost is charged."""
@@ -156,14 +182,20 @@ class DecisionCore:
 
     def _admit(self, asked: Asked, index: SnapshotIndex, now: float, watch: Stopwatch) -> Allowed | Refused:
         tenant, route = asked.caller.tenant, asked.route
-        size = estimate(asked.document, _DIALECTS[asked.operation])
+        size = estimate(asked.document, dialect_of(asked.operation))
         if isinstance(size, BadField):
             return refuse(Reason.BAD_FIELD, size.message, param=size.name, tenant=tenant.name, model=route.model)
-        legs = Legs(asked, stand_ins(index, asked), partial(self._leg, size))
+        chosen = filter_for(index, asked)
+        if isinstance(chosen, Refused):
+            return chosen
+        ways = ways_of(index, asked)
+        if isinstance(ways, Refused):
+            return ways
+        legs = Legs(ways, partial(self._leg, size))
         leg = legs.first(now)
         if isinstance(leg, Refused):
             return leg
-        admitted = self._admitted(asked, leg, legs, watch)
+        admitted = self._admitted(asked, leg, legs, watch, chosen)
         headers = self._budgets.headers(tenant.name, leg.model, now)
         arm, addresses = leg.arm, leg.choice.addresses
         return Allowed(
@@ -194,7 +226,7 @@ class DecisionCore:
         conversation = conversation_key(tenant, model, asked.document)
         return self._router.route(arms, conversation, wanted, now, self._chance)
 
-    def _admitted(self, asked: Asked, leg: Leg, legs: Legs, watch: Stopwatch) -> Admitted:
+    def _admitted(self, asked: Asked, leg: Leg, legs: Legs, watch: Stopwatch, chosen: AnswerFilter | None) -> Admitted:
         admitted = Admitted(
             leg=leg,
             legs=legs,
@@ -205,6 +237,9 @@ class DecisionCore:
             on_end=self._ended,
             is_stream=asked.document.get("stream") is True,
             stopwatch=watch,
+            tenant=asked.caller.tenant,
+            waiting=self._waiting,
+            output_filter=chosen,
             is_guarded=needs_guard(leg.route, leg.arm, asked.operation, asked.document, leg.edits.edits),
         )
         self._running.add(admitted)

@@ -54,18 +54,18 @@ class Ejections:
             return left
         out = [name for name in left if self._is_out(name, now)]
         out.sort(key=lambda name: (-self._sick[name].times, name))
-        return [name for name in left if name not in out[: len(left) // 2]]
+        del out[len(left) // 2 :]
+        return [name for name in left if name not in out]
 
-    def take(self, name: str, now: float) -> bool:
-        """Whether a request may go there now; the first one after an ejection is the probe, and alone."""
-        if self._paused.get(name, now) > now:
+    def take(self, name: str, pool: Sequence[str], now: float) -> bool:
+        """Whether a request may go to one of a pool now; the first one after an ejection is the probe, and alone."""
+        if not self._sick and not self._paused:
+            return True
+        if name not in self.usable(pool, now):
             return False
         sick = self._sick.get(name)
-        if sick is None or not sick.is_ejected or now < sick.until:
-            return True  # one that is ejected is in a list because half of its pool is already
-        if now < sick.probed_at + self._settings.probe_seconds:
-            return False
-        sick.probed_at = now
+        if sick is not None and sick.is_ejected and now >= sick.until and not self._is_out(name, now):
+            sick.probed_at = now
         return True
 
     def well(self, name: str, now: float) -> None:

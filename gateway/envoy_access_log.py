@@ -48,6 +48,7 @@ def _lines() -> Json:
         "identity": decided(IDENTITY_HEADER),
         "decided_endpoints": decided(DESTINATION_HEADER),
         "endpoint": f"%DYNAMIC_METADATA({GATEWAY_METADATA}:endpoint)%",
+        "served_model": f"%DYNAMIC_METADATA({GATEWAY_METADATA}:served_model)%",
         "passed_to": "%UPSTREAM_HOST%",
         "tries": "%UPSTREAM_REQUEST_ATTEMPT_COUNT%",
         "received_bytes": "%BYTES_RECEIVED%",

@@ -10,6 +10,8 @@ from gateway.ext_authz import (
     AUTHORIZE_PREFIX,
     ENDPOINT_HEADER,
     MAX_BODY_BYTES,
+    PIN_HEADER,
+    SERVED_MODEL_HEADER,
     TICKET_HEADER,
 )
 
@@ -23,7 +25,7 @@ IDLE_SECONDS = 120.0
 BUFFER_BYTES = 1024 * 1024
 MAX_HTTP2_STREAMS = 100
 
-_ASKED_WITH = ("content-type", "content-encoding")
+_ASKED_WITH = ("content-type", "content-encoding", PIN_HEADER)
 _TOLD_TO_CLIENTS = ("content-type", "retry-after", "www-authenticate", "allow")
 
 
@@ -115,10 +117,14 @@ def _ask_the_decision_service() -> Json:
 
 
 def _keep_the_endpoint_for_the_log() -> Json:
-    """Which engine answered is in the log, and not in the client's answer."""
+    """Which engine answered is in the log, and not in the client's answer; which model did is in both."""
     kept = {"metadata_namespace": GATEWAY_METADATA, "key": "endpoint"}
+    served = {"metadata_namespace": GATEWAY_METADATA, "key": "served_model"}
     return typed(
         "envoy.filters.http.header_to_metadata",
         "envoy.extensions.filters.http.header_to_metadata.v3.Config",
-        response_rules=[{"header": ENDPOINT_HEADER, "on_header_present": kept, "remove": True}],
+        response_rules=[
+            {"header": ENDPOINT_HEADER, "on_header_present": kept, "remove": True},
+            {"header": SERVED_MODEL_HEADER, "on_header_present": served},
+        ],
     )

@@ -3,7 +3,7 @@
 from gateway.envoy_clusters import DECISION_CLUSTER, ENGINES_CLUSTER, EXT_AUTHZ_METADATA, GUARD_CLUSTER
 from gateway.envoy_lua import with_script
 from gateway.envoy_types import Json, message, seconds
-from gateway.ext_authz import MAX_BODY_BYTES, TICKET_HEADER, UNGUARDED_HEADER
+from gateway.ext_authz import MAX_BODY_BYTES, PIN_HEADER, TICKET_HEADER, UNGUARDED_HEADER
 from gateway.paths import ENGINE_PATHS, MODELS_PATH
 from gateway.router import MAX_TRIES
 
@@ -23,8 +23,9 @@ HIDDEN_FROM_ENGINES = (
     "x-envoy-internal",
     "x-envoy-external-address",
     "x-data-parallel-rank",
+    PIN_HEADER,
 )
-"""Credentials, the client's address, and vLLM's header that picks a data-parallel rank."""
+"""Credentials, the client's address, vLLM's header that picks a data-parallel rank, and the one that picks an arm."""
 
 _EXT_AUTHZ = "envoy.filters.http.ext_authz"
 

@@ -19,6 +19,8 @@ USAGE_KEPT = "kept"
 EDITS_HEADER = "x-gateway-edits"
 """``start:end:size:text`` for each edit of the body, one after the other; Envoy's script makes them."""
 
+PIN_HEADER = "x-arm"
+"""By which those who test send a request to one arm: ``<deployment>`` or ``<deployment>/<identity>``."""
 SERVED_MODEL_HEADER = "x-served-model"
 """On every answer of an engine: the public model that gave it, which after a fallback is another one than was asked."""
 NAME_SAFE = "/:@+ "

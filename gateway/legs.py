@@ -5,14 +5,17 @@ Pure. A leg holds something in budgets; whoever takes the next one has let go of
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from fleet.snapshot import GatewayArm, GatewayRoute
 from gateway.arms import arms_for, pool_of
-from gateway.asked import Asked
+from gateway.asked import Asked, asked_instead
 from gateway.billed import Billed
+from gateway.ext_authz import PIN_HEADER
 from gateway.index import SnapshotIndex
 from gateway.passage import Patience
+from gateway.pins import pinned_arms
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_edits import RequestEdits
 from gateway.reservations import Reservation
@@ -47,18 +50,25 @@ MakeLeg = Callable[[Asked, Sequence[GatewayArm], float], Leg | Refused | None]
 """A leg over one of these arms; ``None`` = none of them has an engine that is ready."""
 
 
+class Way(NamedTuple):
+    """One model, and the arms of it that may serve."""
+
+    asked: Asked
+    arms: tuple[GatewayArm, ...]
+
+
 class Legs:
     """The legs of one request."""
 
-    def __init__(self, asked: Asked, stand_ins: Iterator[Asked], make: MakeLeg) -> None:
+    def __init__(self, ways: Sequence[Way], make: MakeLeg) -> None:
         self._make = make
-        self._options = deque([asked, *stand_ins])
+        self._ways = deque(ways)
         self._tried: set[str] = set()
 
     def first(self, now: float) -> Leg | Refused:
         """Where it goes first, or why it goes nowhere; a budget that is used up is no reason to take another model."""
-        asked = self._options[0]
-        leg = self._over(asked, now) or self.next(now)
+        asked = self._ways[0].asked
+        leg = self._over(self._ways[0], now) or self.next(now)
         if leg is not None:
             return leg
         tenant, model = asked.caller.tenant.name, asked.route.model
@@ -67,35 +77,46 @@ class Legs:
 
     def next(self, now: float) -> Leg | None:
         """Where it goes after all engines of a leg have failed; ``None`` = nowhere."""
-        while self._options:
-            leg = self._over(self._options[0], now)
+        while self._ways:
+            leg = self._over(self._ways[0], now)
             if isinstance(leg, Leg):
                 return leg
-            self._options.popleft()
+            self._ways.popleft()
         return None
 
     @property
     def may_go_on(self) -> bool:
         """Whether there is something left to try; what comes of it is known when it is tried."""
-        return len(self._options) > 1 or (bool(self._options) and bool(self._left(self._options[0])))
+        return len(self._ways) > 1 or any(map(self._left, self._ways))
 
-    def _over(self, asked: Asked, now: float) -> Leg | Refused | None:
-        arms = self._left(asked)
-        leg = self._make(asked, arms, now) if arms else None
+    def _over(self, way: Way, now: float) -> Leg | Refused | None:
+        arms = self._left(way)
+        leg = self._make(way.asked, arms, now) if arms else None
         if isinstance(leg, Leg):
             self._tried.add(pool_of(leg.arm))
         return leg
 
-    def _left(self, asked: Asked) -> tuple[GatewayArm, ...]:
-        arms = arms_for(asked.route, asked.caller.tenant.name)
-        return tuple(arm for arm in arms if pool_of(arm) not in self._tried)
+    def _left(self, way: Way) -> tuple[GatewayArm, ...]:
+        if not self._tried:
+            return way.arms
+        return tuple(arm for arm in way.arms if arm.weight > 0 and pool_of(arm) not in self._tried)
 
 
-def stand_ins(index: SnapshotIndex, asked: Asked) -> Iterator[Asked]:
+def ways_of(index: SnapshotIndex, asked: Asked) -> Sequence[Way] | Refused:
+    """The route that was asked for, then those that may stand in for it; with a pin there is one way or none."""
+    pin = asked.request.headers.get(PIN_HEADER)
+    if pin is not None:
+        arms = pinned_arms(asked, pin)
+        return arms if isinstance(arms, Refused) else (Way(asked, arms),)
+    tenant = asked.caller.tenant.name
+    return [Way(one, arms_for(one.route, tenant)) for one in (asked, *_stand_ins(index, asked))]
+
+
+def _stand_ins(index: SnapshotIndex, asked: Asked) -> Iterator[Asked]:
     """The same request for each model that may stand in, in the route's order.
 
-    Never one outside of the scopes of tenant and key, and none with another output filter: a filtered model must not
-    answer unfiltered because its engines are away.
+    Never one outside of the scopes of tenant and key, none that does not take such a request, and none with another
+    output filter: a filtered model must not answer unfiltered because its engines are away.
     """
     tenant, key = asked.caller.tenant.name, asked.caller.key
     seen = {asked.route.model}
@@ -104,5 +125,6 @@ def stand_ins(index: SnapshotIndex, asked: Asked) -> Iterator[Asked]:
         if route is None or route.model in seen or not key.admits(route.model):
             continue
         seen.add(route.model)
-        if route.output_filter == asked.route.output_filter:
-            yield replace(asked, route=route)
+        instead = asked_instead(asked, route)
+        if instead is not None and route.output_filter == asked.route.output_filter:
+            yield instead

@@ -16,6 +16,7 @@ class Reason(StrEnum):
     MISSING_KEY = "missing_api_key"
     INVALID_KEY = "invalid_api_key"
     EXPIRED_KEY = "expired_api_key"
+    INVALID_TOKEN = "invalid_token"
     UNKNOWN_PATH = "unknown_path"
     WRONG_METHOD = "method_not_allowed"
     BODY_TOO_LARGE = "body_too_large"
@@ -46,6 +47,7 @@ _STATUS = {
     Reason.MISSING_KEY: 401,
     Reason.INVALID_KEY: 401,
     Reason.EXPIRED_KEY: 401,
+    Reason.INVALID_TOKEN: 401,
     Reason.UNKNOWN_PATH: 404,
     Reason.WRONG_METHOD: 405,
     Reason.BODY_TOO_LARGE: 413,
@@ -86,6 +88,8 @@ class Refused:
     """``None`` = not a model of this tenant."""
     closed: ClosedPath | None = None
     """The closed path that a field of the request would have reached."""
+    credential: tuple[str, str] | None = None
+    """What kind of credential was refused and why, in words of this code."""
 
     @property
     def status(self) -> int:

@@ -9,15 +9,17 @@ from gateway.engine_connections import EngineConnection, EngineConnections
 from gateway.engine_message import message_for
 from gateway.error_places import kind_and_place
 from gateway.exchange import Exchange
+from gateway.filtered_outlet import outlet_of
 from gateway.hosted_keys import HostedKeyError
 from gateway.http_protocol import HttpRequest
-from gateway.outlet import Outlet
 from gateway.passage import End, Ending, Passage
 from gateway.refusals import Reason, Refused
 from gateway.silence import Silence
 
 _log = structlog.get_logger("gateway.relay")
 _ENGINE_ERROR = 500
+NO_KEY_SECONDS = 5.0
+"""A hosted engine whose key can't be read is left alone for so long."""
 _LOST = "The engine broke off while it answered."
 _LATE = "The engine sent nothing for too long."
 _FAILED = "The gateway failed while it passed the answer on."
@@ -41,7 +43,7 @@ class Relay:
         self._engines = engines
         self._keep_alive_seconds = keep_alive_seconds
         path = request.target.partition("?")[0]
-        self._outlet = Outlet(exchange, path, is_usage_injected=passage.is_usage_injected)
+        self._outlet = outlet_of(exchange, path, passage)
         self._attempt: Attempt | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -62,6 +64,7 @@ class Relay:
             self._give_up()
         finally:
             silence.stop()
+            self._outlet.close()
             status = self._attempt.status if self._attempt else 0
             self._passage.end(Ending(end, status, self._outlet.usage, self._outlet.events))
 
@@ -117,7 +120,7 @@ class Relay:
             message = message_for(target, self._request, body, self._engines.key(target))
             connection = await self._engines.get(target)
         except (OSError, HostedKeyError) as error:
-            passage.failed(address)
+            self._engine_failed(address, NO_KEY_SECONDS if isinstance(error, HostedKeyError) else 0.0)
             if isinstance(error, HostedKeyError):
                 _log.error("relay.no_key", engine=target.name, error=str(error))
             return Tried.AWAY
@@ -153,7 +156,11 @@ class Relay:
         if tried is Tried.BEGUN and attempt.status < _ENGINE_ERROR:
             self._passage.went_well(address)
         else:
-            self._passage.failed(address, attempt.pause_seconds)
+            self._engine_failed(address, attempt.pause_seconds)
+
+    def _engine_failed(self, address: str, pause_seconds: float) -> None:
+        if self._passage.failed(address, pause_seconds):
+            _log.warning("relay.engine_ejected", engine=address)
 
     def _nobody(self, tried: Tried) -> End:
         """Every engine that may be asked was asked."""
@@ -169,7 +176,9 @@ class Relay:
     async def _follow(self, attempt: Attempt) -> End:
         """To the end of an answer that has begun."""
         end = await attempt.ended
-        if end is End.ENGINE_LOST:
+        if end is End.WHOLE:
+            await self._outlet.over()
+        elif end is End.ENGINE_LOST:
             self._outlet.fail(502, Reason.ENGINE_LOST, _LOST)
         elif end is End.ENGINE_LATE:
             self._outlet.fail(504, Reason.ENGINE_LATE, _LATE)

@@ -118,9 +118,13 @@ class Router:
         situation = Situation(request, self._candidates(request, names, now), turn)
         return Choice(request, tuple(self._policy.order(situation, chance)[:MAX_TRIES]))
 
-    def admits(self, address: str, now: float) -> bool:
-        """Whether an endpoint takes one more request now; after an ejection a yes is the probe's."""
-        return not self._is_full(address) and self.ejections.take(address, now)
+    def admits(self, address: str, arm: GatewayArm, now: float, *, is_counted: bool = False) -> bool:
+        """Whether an endpoint of an arm takes a request now, which may be counted there already.
+
+        After an ejection a yes is the probe's.
+        """
+        pool = [endpoint.address for endpoint in usable_endpoints(arm)]
+        return (is_counted or not self._is_full(address)) and self.ejections.take(address, pool, now)
 
     def _is_full(self, address: str) -> bool:
         return self._loads.in_flight(address) >= self._settings.most_requests
@@ -178,6 +182,12 @@ class Router:
     def fullness(self, address: str, now: float) -> float:
         """How full an endpoint is by its metrics and by what was sent to it, 1.0 = it should get nothing more."""
         return self._loads.fullness(address, now)
+
+    def roomy(self, endpoints: Iterable[GatewayEndpoint], now: float) -> tuple[GatewayEndpoint, ...]:
+        """The endpoints that should get something more now."""
+        names = [endpoint.address for endpoint in endpoints if not endpoint.is_draining]
+        free = {n for n in self.ejections.usable(names, now) if not self._is_full(n) and self.fullness(n, now) < 1.0}
+        return tuple(endpoint for endpoint in endpoints if endpoint.address in free)
 
     # --- What engines and the snapshot say ---
     def measured(self, address: str, metrics: EngineMetrics) -> None:

@@ -89,7 +89,7 @@ def test_allowed_names_the_endpoints_and_who_asked(core, world):
     assert set(headers["x-gateway-destination-endpoint"].split(",")) == {"127.0.0.1:9001", "127.0.0.1:9002"}
     assert (headers["x-gateway-tenant"], headers["x-gateway-model"]) == ("acme", "acme-chat")
     assert headers["x-gateway-identity"] == world.arm().identity
-    assert decision.headers_to_remove == ("authorization",)
+    assert decision.headers_to_remove == ("authorization", "x-arm")
 
 
 def test_endpoints_take_turns(core, world):
@@ -186,7 +186,7 @@ def test_only_draining_endpoints_are_no_endpoint(world):
 
 
 def test_a_filter_that_is_asked_for_and_not_there_refuses(world):
-    core = core_with(world.snapshot(output_filter="pii"))
+    core = core_with(world.snapshot(output_filter="nobody-knows"))
     assert core.decide(post(world.acme_key, chat("acme-chat")), world.now).reason is Reason.FILTER_UNAVAILABLE
 
 
