@@ -10,7 +10,6 @@ from urllib.parse import quote
 from fleet.budget import Tariff
 from fleet.snapshot import GatewayArm
 from gateway.admitted import Admitted, Ended
-from gateway.affinity import conversation_key, prompt_blocks
 from gateway.answer_filter import AnswerFilter
 from gateway.arms import pool_of
 from gateway.asked import Asked, Request, asked_of, model_not_found, path_of
@@ -18,6 +17,7 @@ from gateway.authentication import Caller, authenticate
 from gateway.billed import Billed
 from gateway.budget_state import KeptAccount
 from gateway.budgets import Budgets
+from gateway.cache_salt import arms_that_salt, members
 from gateway.exhausted import Exhausted
 from gateway.ext_authz import (
     DEPLOYMENT_HEADER,
@@ -36,7 +36,8 @@ from gateway.refusals import Reason, Refused, refuse
 from gateway.request_edits import request_edits
 from gateway.request_filter import filter_for
 from gateway.reservations import Reservation
-from gateway.router import Choice, Router, RoutingRequest
+from gateway.routed_prompt import conversation_of, routing_request
+from gateway.router import Choice, Router
 from gateway.stopwatch import Stopwatch
 from gateway.token_estimate import BadField, TokenEstimate, dialect_of, estimate
 from gateway.turns import Turns, Waited
@@ -205,7 +206,7 @@ class DecisionCore:
     def _leg(self, size: TokenEstimate, asked: Asked, arms: Sequence[GatewayArm], now: float) -> Leg | Refused | None:
         """One way that the request may go, and what is held for it; ``None`` = no engine of these arms is ready."""
         tenant, route, wanted = asked.caller.tenant, asked.route, asked.document.get("model")
-        routed = self._route(asked, arms, now)
+        routed = self._route(asked, arms_that_salt(asked, route, arms), now)
         if routed is None:
             return None
         arm, choice = routed
@@ -215,16 +216,14 @@ class DecisionCore:
             return _exhausted(asked, held)
         served = arm.hosted.model if arm.hosted else route.model
         model = None if wanted == served else served
-        edits = request_edits(asked.request.body, asked.document, asked.operation, _bound(held, size), model=model)
+        body, more = asked.request.body, members(asked, route)
+        edits = request_edits(body, asked.document, asked.operation, _bound(held, size), model=model, more=more)
         billed = Billed(asked.caller.key.id, now, self._prices.get(route.model))
         return Leg(route, arm, choice, held, edits, self._patience.of(route), billed)
 
     def _route(self, asked: Asked, arms: Sequence[GatewayArm], now: float) -> tuple[GatewayArm, Choice] | None:
-        tenant, model = asked.caller.tenant.name, asked.route.model
-        prompt = prompt_blocks(asked.document, model=model)
-        wanted = RoutingRequest(prompt.blocks, prompt.block_tokens, prompt.prompt_tokens)
-        conversation = conversation_key(tenant, model, asked.document)
-        return self._router.route(arms, conversation, wanted, now, self._chance)
+        wanted = routing_request(asked, self._router.block_tokens(arms))
+        return self._router.route(arms, conversation_of(asked), wanted, now, self._chance)
 
     def _admitted(self, asked: Asked, leg: Leg, legs: Legs, watch: Stopwatch, chosen: AnswerFilter | None) -> Admitted:
         admitted = Admitted(

@@ -5,6 +5,15 @@ from collections import deque
 from dataclasses import dataclass
 
 FADE_SECONDS = 60.0
+STALE_SECONDS = 1.0
+"""Metrics are read every 200 ms to 1 s; older ones say little about a queue that lives for a second."""
+USELESS_SECONDS = 15.0
+KV_FULL = 0.8
+QUEUE_FULL = 5
+_IN_FLIGHT_FULL = 100
+"""Requests, where an engine says nothing of itself."""
+_LEAD_SECONDS = 0.5
+"""Prompts that are sent ahead, so that an engine never idles; more would only wait there, out of order."""
 _HISTORY_SECONDS = 15.0
 _HISTORY_STEP_SECONDS = 0.05
 _RATE_KNOWN_TOKENS = 20_000.0
@@ -121,6 +130,27 @@ class EndpointLoad:
             return 0.0
         done = min(float(head.tokens), max(0.0, now - self._head_since) * self.tokens_per_second)
         return self._waiting_tokens - done
+
+    def fullness(self, now: float) -> float:
+        """1.0 = it should get nothing more, counting what it was sent since its metrics were read.
+
+        By its own words: KV memory at 80 % or 5 requests waiting. By ours: prompts for half a second, where the rate is
+        known. Late metrics count no less than what we know ourselves; an engine that says nothing may have 100 requests
+        at once, and one that has none of ours is never full by old metrics.
+        """
+        rate = self.measured_rate
+        ahead = 0.0 if rate is None else self.queued_tokens(now) / (rate * _LEAD_SECONDS)
+        metrics = self.metrics
+        age = math.inf if metrics is None else now - metrics.measured_at
+        if metrics is None or age > USELESS_SECONDS:
+            return max(ahead, self.in_flight / _IN_FLIGHT_FULL)
+        if age > STALE_SECONDS and not self.in_flight:
+            return 0.0
+        own = len(self._waiting)
+        waiting = metrics.waiting + max(0, own - self._waiting_at(metrics.measured_at))
+        if age > STALE_SECONDS:
+            waiting = max(waiting, own)
+        return max(ahead, metrics.kv_usage / KV_FULL, waiting / QUEUE_FULL)
 
     def given_tokens(self, now: float) -> float:
         """Uncached tokens that it was given, fading by 1/e in a minute."""

@@ -41,9 +41,12 @@ class _Tenant:
     gap_seconds: float = 0.0
     """About the time from one of its turns to the next, while it waits."""
 
-    def heads(self) -> Iterator[Waiting]:
-        """The first of each flow."""
-        return (next(iter(queue)) for queue in self.flows.values())
+    def first(self, now: float, may_go: Callable[[str], bool]) -> Waiting | None:
+        """Its next one that is not late, of the flows that may go."""
+        for flow, queue in self.flows.items():
+            if may_go(flow) and (item := next((item for item in queue if item.deadline >= now), None)) is not None:
+                return item
+        return None
 
     def remove(self, item: Waiting) -> bool:
         queue = self.flows.get(item.flow)
@@ -151,9 +154,8 @@ class FairQueue:
             for tenant in group.active.values():
                 if best is not None and tenant.counter >= best[0]:
                     continue
-                head = next((item for item in tenant.heads() if item.deadline >= now and may_go(item.flow)), None)
-                if head is not None:
-                    best = tenant.counter, head
+                if (first := tenant.first(now, may_go)) is not None:
+                    best = tenant.counter, first
             if best is not None:
                 return self._serve(group, best[1], now)
         return None

@@ -7,16 +7,19 @@ that a prompt is done. What gateways that share nothing with this one have sent 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from gateway.endpoint_load import EndpointLoad, EngineMetrics, InFlight
+from gateway.endpoint_load import (
+    KV_FULL,
+    QUEUE_FULL,
+    STALE_SECONDS,
+    USELESS_SECONDS,
+    EndpointLoad,
+    EngineMetrics,
+    InFlight,
+)
 
 __all__ = ["DEFAULT_PREFILL_TOKENS_PER_SECOND", "EngineMetrics", "InFlight", "Load", "LoadBook"]
 
 DEFAULT_PREFILL_TOKENS_PER_SECOND = 10_000.0
-STALE_SECONDS = 1.0
-"""Metrics are read every 200 ms to 1 s; older ones say little about a queue that lives for a second."""
-_USELESS_SECONDS = 15.0
-_KV_FULL = 0.8
-_QUEUE_FULL = 5
 _FIRST_GUESS_TOKENS = 1_000.0
 _MEAN_OF_REQUESTS = 256
 
@@ -68,6 +71,11 @@ class LoadBook:
         unknown = Load(0, busiest * self._mean_tokens, fastest)
         return [unknown if item is None else self._load(item, busiest, fastest, now) for item in found]
 
+    def fullness(self, address: str, now: float) -> float:
+        """How full an endpoint is, 1.0 = it should get nothing more; one that nothing is known of is empty."""
+        endpoint = self._endpoints.get(address)
+        return 0.0 if endpoint is None else endpoint.fullness(now)
+
     def in_flight(self, address: str) -> int:
         """Requests at one endpoint that have not ended."""
         endpoint = self._endpoints.get(address)
@@ -94,9 +102,9 @@ class LoadBook:
         metrics = endpoint.metrics
         if metrics is not None:
             age = now - metrics.measured_at
-            others = others if age <= _USELESS_SECONDS else 0
+            others = others if age <= USELESS_SECONDS else 0
             kv_usage = metrics.kv_usage
-            saturation = max(kv_usage / _KV_FULL, metrics.waiting / _QUEUE_FULL)
+            saturation = max(kv_usage / KV_FULL, metrics.waiting / QUEUE_FULL)
             if age > STALE_SECONDS:
                 others, saturation = max(others, busiest), max(saturation, 1.0)
         else:

@@ -15,8 +15,8 @@ import structlog
 import uvloop
 
 from gateway import log_lines
+from gateway.accounting import Accounting
 from gateway.atomic_file import READABLE, write_atomically
-from gateway.charge_metrics import ChargeMetrics
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
 from gateway.engine_connections import EngineConnections
@@ -24,6 +24,7 @@ from gateway.engine_watch import engine_scrapes
 from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
+from gateway.filter_setup import filter_table
 from gateway.guard import Guard, GuardSettings
 from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
@@ -35,6 +36,7 @@ from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
 from gateway.tickets import Tickets
 from gateway.unguarded import Unguarded, access_log_server
+from gateway.waiting_metrics import WaitingMetrics
 
 DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 1.0
@@ -65,8 +67,15 @@ class Gateway:
     def __init__(self, settings: GatewaySettings) -> None:
         self._settings = settings
         self._telemetry = Telemetry()
-        charges = ChargeMetrics(self._telemetry.registry)
-        self._core = DecisionCore(clock=time.time, chance=random.Random(), on_end=charges.ended)  # noqa: S311
+        self._accounting = Accounting(settings, self._telemetry.registry)
+        self._core = DecisionCore(
+            clock=time.time,
+            chance=random.Random(),  # noqa: S311
+            on_end=self._accounting.ended,
+            stopwatch=time.perf_counter,
+            on_waited=WaitingMetrics(self._telemetry.registry).waited,
+        )
+        self._telemetry.watch_waiting(self._core.turns.waiting)
         self._tickets = Tickets(lambda: secrets.token_urlsafe(_TICKET_BYTES))
         self._unguarded = Unguarded(lambda: secrets.token_urlsafe(_TICKET_BYTES), time.time)
         service = DecisionService(
@@ -100,15 +109,20 @@ class Gateway:
             endpoints = EndpointFile(settings.endpoints_path)
             if not settings.endpoints_path.exists():
                 endpoints.show(frozenset(), time.monotonic())
-        async with httpx2.AsyncClient(base_url=settings.control_plane_url, trust_env=False) as client:
+            self._core.start_from(self._accounting.open(lambda: self._core.kept_budgets(time.time())))
+        async with (
+            httpx2.AsyncClient(base_url=settings.control_plane_url, trust_env=False) as client,
+            httpx2.AsyncClient(trust_env=False) as moderation,
+        ):
+            filters = filter_table(settings, moderation, self._telemetry.registry)
             admin = EnvoyAdmin(client, f"http://{ADMIN_HOST}:{settings.admin_port}")
-            switch = SnapshotSwitch(self._core, endpoints, admin, self._telemetry)
+            switch = SnapshotSwitch(self._core, endpoints, admin, self._telemetry, filters)
             store = SnapshotStore(settings.snapshot_path)
             sync = SnapshotSync(client, settings.token_file, switch, store, self._telemetry)
             await sync.start_from_disk()
-            await self._serve_until(told_to_stop, sync)
+            await self._serve_until(told_to_stop, sync, client)
 
-    async def _serve_until(self, told_to_stop: asyncio.Event, sync: SnapshotSync) -> None:
+    async def _serve_until(self, told_to_stop: asyncio.Event, sync: SnapshotSync, client: httpx2.AsyncClient) -> None:
         decisions = await self._listen_for_envoy(self._settings.socket_path, self._decisions)
         guard = await self._listen_for_envoy(self._settings.guard_path, self._guard)
         ends = access_log_server(self._unguarded)
@@ -118,6 +132,7 @@ class Gateway:
             loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick(), self._scrapes.run())]
             for loop in loops:
                 loop.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
+            self._accounting.start(client, told_to_stop.set)
             self._announce(pages)
             await told_to_stop.wait()
             _log.info("gateway.stopping")
@@ -134,6 +149,7 @@ class Gateway:
                 self._pages.drain(DRAIN_SECONDS),
             )
             await asyncio.gather(*loops, return_exceptions=True)
+            await self._accounting.close()
         finally:
             self._engines.close()
             self._settings.ready_file.unlink(missing_ok=True)
@@ -149,6 +165,7 @@ class Gateway:
             self._tickets.expire(now)
             self._unguarded.expire(now)
             self._core.tick(now)
+            self._accounting.look(self._core.index)
             if self._core.index is not None:
                 self._engines.keep_only(self._core.index.addresses | self._core.index.hosted)
 

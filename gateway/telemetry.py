@@ -1,10 +1,13 @@
 """What the gateway shows about itself: metrics and health, without content and without keys."""
 
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from gateway.closed_metrics import ClosedMetrics
+from gateway.credential_metrics import CredentialMetrics
 from gateway.decision import Answered, Decision
 from gateway.exchange import HttpResponse
 from gateway.http_protocol import HttpRequest
@@ -19,6 +22,7 @@ class Telemetry:
     """The metrics of one gateway process. Label values are names of the snapshot or of this code, never a client's."""
 
     def __init__(self) -> None:
+        self._waiting_of: Callable[[str], int] = lambda _: 0
         self.registry = CollectorRegistry()
         self._requests = Counter(
             "enginehouse_gateway_requests",
@@ -32,9 +36,11 @@ class Telemetry:
             buckets=_DECISION_SECONDS,
             registry=self.registry,
         )
+        self._closed = ClosedMetrics(self.registry)
+        self._credentials = CredentialMetrics(self.registry)
         self._waiting = Gauge(
             "enginehouse_gateway_requests_waiting",
-            "Requests of a model that wait in the gateway for an engine; decisions are immediate, so none do.",
+            "Admitted requests of a model that wait in the gateway for room at an engine.",
             ("model",),
             registry=self.registry,
         )
@@ -48,6 +54,11 @@ class Telemetry:
             "Endpoints and arms of the snapshot in use that are malformed and therefore left out; the log names them.",
             registry=self.registry,
         )
+        self._is_older = Gauge(
+            "enginehouse_gateway_older_than_control_plane",
+            "1 while the control plane's snapshot has a newer form than this gateway reads; the last good one goes on.",
+            registry=self.registry,
+        )
         self._sync_failures = Counter(
             "enginehouse_gateway_sync_failures",
             "Attempts to get or apply a snapshot that failed.",
@@ -59,6 +70,10 @@ class Telemetry:
         self._decision_seconds.observe(seconds)
         if isinstance(decision, Refused):
             self.count(decision.tenant, decision.model, decision.reason.value)
+            if decision.closed is not None:
+                self._closed.refused(decision.model or _NOBODY, decision.closed)
+            if decision.credential is not None:
+                self._credentials.refused(*decision.credential)
         elif isinstance(decision, Answered):
             self.count(decision.tenant, None, "answered")
         else:
@@ -72,16 +87,27 @@ class Telemetry:
         """Count one failed attempt."""
         self._sync_failures.inc()
 
+    def show_version(self, *, is_older: bool) -> None:
+        """Show whether the control plane's snapshots are of a newer form than this gateway reads."""
+        self._is_older.set(is_older)
+
     def watch_snapshot_age(self, age_seconds: Callable[[], float]) -> None:
         """Ask for the age at each scrape."""
         self._snapshot_age.set_function(age_seconds)
+
+    def watch_waiting(self, waiting: Callable[[str], int]) -> None:
+        """Ask at each scrape how many requests of a model wait."""
+        self._waiting_of = waiting
 
     def show_models(self, index: SnapshotIndex) -> None:
         """Show a figure for each model of the snapshot and for no other, and how much of it could not be used."""
         self._left_out.set(len(index.unusable_addresses) + len(index.unusable_arms))
         self._waiting.clear()
         for model in index.all_models:
-            self._waiting.labels(model).set(0)
+            self._waiting.labels(model).set_function(partial(self._count_waiting, model))
+
+    def _count_waiting(self, model: str) -> float:
+        return self._waiting_of(model)
 
 
 def telemetry_page(telemetry: Telemetry, is_ready: Callable[[], bool]) -> Callable[[HttpRequest], HttpResponse]:

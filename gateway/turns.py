@@ -1,0 +1,295 @@
+"""Whose turn it is at the engines of every pool: while they are full, requests wait in fair queues. Pure.
+
+A pool is the engines of one arm. It is full while each of its endpoints is, or while the route has as many requests at
+engines as it may. A turn is given at once when there is room and nobody waits; whoever waited is routed anew, among the
+endpoints that have room at that moment, and counts there at once.
+"""
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import NamedTuple
+
+from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute, GatewayTenant
+from gateway.arms import arms_for, pick_arm, pool_of
+from gateway.fair_queue import FairQueue, Waiting
+from gateway.refusals import Reason, Refused, quoted, refuse
+from gateway.router import Choice, InFlight, Router
+from gateway.service_cost import OutputGuess, service
+from gateway.token_usage import TokenUsage
+
+_CONVERSATION_BYTES = 8
+_MEMORY = 8
+"""Of how many turns the usual wait is learned."""
+
+
+class Outcome(StrEnum):
+    """What came of coming to a pool; the value is a metric's label."""
+
+    TURN = "turn"
+    QUEUE_FULL = "queue_full"
+    QUEUE_TIMEOUT = "queue_timeout"
+    NO_ENDPOINT = "no_endpoint"
+    LEFT = "left"
+    """The client did not wait."""
+
+
+class Waited(NamedTuple):
+    """How the waiting of one request ended, for metrics."""
+
+    tenant: str
+    model: str
+    seconds: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """A request that wants to go to the engines of an arm."""
+
+    tenant: GatewayTenant
+    route: GatewayRoute
+    arm: GatewayArm
+    choice: Choice
+    """Where it would go if it went at once."""
+    most_output_tokens: int
+    is_watched: bool = True
+    """Whether its first token will be told."""
+
+    @property
+    def model(self) -> str:
+        """The public name."""
+        return self.route.model
+
+
+class Place:
+    """The place of one request at a pool. It leaves once, whatever became of it."""
+
+    def __init__(self, turns: "Turns", wish: Wish, now: float, then: Callable[[], None]) -> None:
+        self.wish = wish
+        self.arm = wish.arm
+        self.choice = wish.choice
+        self.refused: Refused | None = None
+        self.in_flight: InFlight | None = None
+        """At the first endpoint of the choice, from its turn on."""
+        self.waiting: Waiting | None = None
+        """Also after its turn, for the correction of its cost."""
+        self.came_at = now
+        self.then = then
+        self._turns = turns
+        self._has_left = False
+
+    @property
+    def has_turn(self) -> bool:
+        """Whether it may go."""
+        return self.in_flight is not None
+
+    def leave(self, now: float, usage: TokenUsage | None = None) -> None:
+        """It is over here; ``usage`` = what it took, where that is known."""
+        if not self._has_left:
+            self._has_left = True
+            self._turns.left(self, usage, now)
+
+
+class _Pool:
+    """The engines of one arm and those that wait for them."""
+
+    def __init__(self, arm: GatewayArm) -> None:
+        self.arm = arm
+        self.queue = FairQueue()
+        self.places: dict[Waiting, Place] = {}
+        self.running = 0
+        self.waited_seconds = 0.0
+        """About what those waited who had their turn last."""
+
+
+class Turns:
+    """All pools of one gateway."""
+
+    def __init__(self, router: Router, chance: Random, on_waited: Callable[[Waited], None] = lambda _: None) -> None:
+        self._router = router
+        self._chance = chance
+        self._on_waited = on_waited
+        self._guess = OutputGuess()
+        self._pools: dict[str, _Pool] = {}
+        self._running: dict[str, int] = {}
+        """Requests that have their turn, by model."""
+        self._routes: Mapping[tuple[str, str], GatewayRoute] = {}
+        self._limits: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        """Requests that wait."""
+        return sum(len(pool.queue) for pool in self._pools.values())
+
+    @property
+    def running(self) -> int:
+        """Requests that have had their turn and have not left."""
+        return sum(self._running.values())
+
+    def waiting(self, model: str) -> int:
+        """How many requests of a model wait."""
+        return sum(pool.queue.in_flow(model) for pool in self._pools.values())
+
+    def replace(self, routes: Mapping[tuple[str, str], GatewayRoute], tenants: Collection[str], now: float) -> None:
+        """Other routes (by tenant and model) from now on; who waits for an arm that is gone moves to another."""
+        self._routes = routes
+        limited = [(route.model, route.concurrent_requests) for route in routes.values()]
+        self._limits = {model: limit for model, limit in limited if limit is not None}
+        self._guess.keep_only(tenants)
+        arms = {pool_of(arm): arm for route in routes.values() for arm in route.arms}
+        for key, pool in tuple(self._pools.items()):
+            pool.queue.keep_only(tenants)
+            if key in arms:
+                pool.arm = arms[key]
+                continue
+            for place in tuple(pool.places.values()):
+                self._move(pool, place, now)
+            if not pool.running:
+                del self._pools[key]
+        self.pump(now)
+
+    def place(self, wish: Wish, now: float, then: Callable[[], None] = lambda: None) -> Place:
+        """A place for a request that comes now; ``then`` is called when it need not wait any longer."""
+        return Place(self, wish, now, then)
+
+    def enter(self, place: Place) -> None:
+        """It has its turn, or waits, or is refused."""
+        now, limits = place.came_at, place.wish.route.queue
+        pool = self._pool(place.arm)
+        self._join(pool, place, now + limits.max_wait_seconds, now)
+        if place.refused is None:
+            self._serve(pool, now)
+            if place.waiting in pool.places and not limits.max_waiting:
+                self._refuse(pool, place, Outcome.QUEUE_FULL, now)
+
+    def pump(self, now: float) -> None:
+        """Give every turn that there is room for, and refuse those whose time is over."""
+        for pool in tuple(self._pools.values()):
+            if len(pool.queue):
+                for item in pool.queue.expire(now):
+                    self._refuse(pool, pool.places[item], Outcome.QUEUE_TIMEOUT, now)
+                self._serve(pool, now)
+
+    def left(self, place: Place, usage: TokenUsage | None, now: float) -> None:
+        """A place is given up."""
+        item = place.waiting
+        if item is None or place.refused is not None:
+            return
+        pool = self._pools[pool_of(place.arm)]
+        if place.in_flight is None:
+            pool.queue.leave(item)
+            del pool.places[item]
+            self._tell(place, Outcome.LEFT, now)
+            return
+        place.in_flight.end(now)
+        if usage is not None:
+            tenant = place.wish.tenant.name
+            if usage.output_tokens:
+                self._guess.learn(tenant, usage.output_tokens)
+            pool.queue.correct(item, service(usage.input_tokens, usage.cached_tokens, usage.output_tokens))
+        pool.running -= 1
+        self._count(place.wish.model, -1)
+        self.pump(now)
+
+    # --- Inside ---
+    def _pool(self, arm: GatewayArm) -> _Pool:
+        pool = self._pools.get(pool_of(arm))
+        if pool is None:
+            pool = self._pools[pool_of(arm)] = _Pool(arm)
+        return pool
+
+    def _join(self, pool: _Pool, place: Place, deadline: float, now: float) -> None:
+        wish = place.wish
+        tenant = wish.tenant
+        item = place.waiting = Waiting(
+            tenant.name, self._cost(wish), deadline, tenant.priority, tenant.queue_weight, wish.model
+        )
+        pool.places[item] = place
+        if pool.queue.is_hopeless(item, now):
+            self._refuse(pool, place, Outcome.QUEUE_TIMEOUT, now)
+            return
+        out = pool.queue.join(item, max(1, wish.route.queue.max_waiting))
+        if out is not None:
+            self._refuse(pool, pool.places[out], Outcome.QUEUE_FULL, now)
+
+    def _cost(self, wish: Wish) -> float:
+        best = wish.choice.candidates[0]
+        fresh, cached = best.uncached_tokens, best.cached_tokens
+        output = min(self._guess.tokens(wish.tenant.name), wish.most_output_tokens)
+        return service(fresh + cached, cached, output)
+
+    def _serve(self, pool: _Pool, now: float) -> None:
+        """Turns, while there is room."""
+        while len(pool.queue):
+            roomy = self._router.roomy(pool.arm.endpoints, now)
+            item = pool.queue.take(now, self._may_go) if roomy else None
+            if item is None:
+                return
+            self._give_turn(pool, pool.places.pop(item), roomy, now)
+
+    def _may_go(self, model: str) -> bool:
+        limit = self._limits.get(model)
+        return limit is None or self._running.get(model, 0) < limit
+
+    def _give_turn(self, pool: _Pool, place: Place, roomy: Sequence[GatewayEndpoint], now: float) -> None:
+        wish, waited = place.wish, now - place.came_at
+        if waited or not {endpoint.address for endpoint in roomy}.issuperset(place.choice.addresses):
+            choice = self._router.choose(wish.choice.request, roomy, now, self._chance, pool=pool_of(pool.arm))
+            place.choice = choice if choice.candidates else place.choice
+        place.in_flight = self._router.send(place.choice, now, is_watched=wish.is_watched)
+        pool.running += 1
+        pool.waited_seconds += (waited - pool.waited_seconds) / _MEMORY
+        self._count(wish.model, 1)
+        self._tell(place, Outcome.TURN, now)
+
+    def _refuse(self, pool: _Pool, place: Place, outcome: Outcome, now: float) -> None:
+        wish, item = place.wish, place.waiting
+        if item is not None:
+            pool.queue.leave(item)
+            pool.places.pop(item, None)
+        seconds = max(1, math.ceil(pool.waited_seconds))
+        place.refused = refuse(
+            Reason(outcome.value),
+            _message(wish, outcome),
+            headers=(("retry-after", str(seconds)),),
+            tenant=wish.tenant.name,
+            model=wish.model,
+        )
+        self._tell(place, outcome, now)
+
+    def _move(self, pool: _Pool, place: Place, now: float) -> None:
+        """Let it wait for another arm of its route: its own one is gone."""
+        wish, item = place.wish, place.waiting
+        route = self._routes.get((wish.tenant.name, wish.model))
+        conversation = self._chance.randbytes(_CONVERSATION_BYTES)
+        arm = None if route is None else pick_arm(arms_for(route, wish.tenant.name), conversation)
+        if arm is None or item is None:
+            self._refuse(pool, place, Outcome.NO_ENDPOINT, now)
+            return
+        pool.queue.leave(item)
+        del pool.places[item]
+        place.arm = arm
+        self._join(self._pool(arm), place, item.deadline, now)
+
+    def _count(self, model: str, change: int) -> None:
+        running = self._running.get(model, 0) + change
+        if running:
+            self._running[model] = running
+        else:
+            del self._running[model]
+
+    def _tell(self, place: Place, outcome: Outcome, now: float) -> None:
+        wish = place.wish
+        self._on_waited(Waited(wish.tenant.name, wish.model, now - place.came_at, outcome))
+        place.then()
+
+
+def _message(wish: Wish, outcome: Outcome) -> str:
+    model, limits = quoted(wish.model), wish.route.queue
+    if outcome is Outcome.QUEUE_FULL:
+        return f"All engines of the model {model} are busy, and as many requests wait as may; try again later."
+    if outcome is Outcome.QUEUE_TIMEOUT:
+        return f"All engines of the model {model} are busy; no turn can be had within {limits.max_wait_seconds:g} s."
+    return f"No engine is ready for the model {model}; try again in a moment."
