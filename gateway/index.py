@@ -9,6 +9,7 @@ from fleet.budget import ModelPrice
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
 from gateway.arms import pool_of
 from gateway.filter_table import NO_FILTERS, Filters
+from gateway.jwt_tenants import JwtTenants, jwt_tenants_of
 
 _HEADER_TEXT = re.compile(r"[!-~]{1,256}")
 
@@ -32,6 +33,8 @@ class SnapshotIndex:
     """The output filters that its routes name and that can be used."""
     hosted: frozenset[str] = frozenset()
     """The hosted engines, by what they are called in the place of an address."""
+    tokens: JwtTenants = field(default_factory=lambda: JwtTenants(()), repr=False, compare=False)
+    """Who may vouch for tenants beside keys."""
     unusable_arms: tuple[str, ...] = ()
     """Arms that are left out because their identity can't stand in a header, by deployment."""
 
@@ -41,8 +44,13 @@ class SnapshotIndex:
         return frozenset(route.model for route in self.routes.values())
 
 
-def index_of(snapshot: GatewaySnapshot, filters: Filters = NO_FILTERS) -> SnapshotIndex:
-    """The tables of a snapshot; of two routes with one tenant and model the first counts."""
+def index_of(
+    snapshot: GatewaySnapshot, filters: Filters = NO_FILTERS, before: SnapshotIndex | None = None
+) -> SnapshotIndex:
+    """The tables of a snapshot; of two routes with one tenant and model the first counts.
+
+    Tokens that were accepted ``before`` stay known while their issuers stay the same.
+    """
     stated = {endpoint.address for route in snapshot.routes for arm in route.arms for endpoint in arm.endpoints}
     usable = frozenset(address for address in stated if is_socket_address(address))
     hosted: set[str] = set()
@@ -70,6 +78,7 @@ def index_of(snapshot: GatewaySnapshot, filters: Filters = NO_FILTERS) -> Snapsh
         unusable_addresses=tuple(sorted(stated - usable)),
         prices=snapshot.prices,
         filters=filters,
+        tokens=jwt_tenants_of(snapshot.issuers, before.tokens if before else None),
         unusable_arms=tuple(arm.deployment for r in snapshot.routes for arm in r.arms if not is_sendable(arm)),
     )
 

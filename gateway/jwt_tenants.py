@@ -7,8 +7,9 @@ private key, and must be fit for the key that ``kid`` names.
 
 import base64
 import hashlib
+import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -20,6 +21,7 @@ from fleet.token_issuer import PublicJwk, TokenIssuer
 MAX_TOKEN_CHARACTERS = 8192
 _LEAST_RSA_BITS = 2048
 MOST_ACCEPTED = 10_000
+_THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}
 _UNTIMED: Options = {
@@ -53,6 +55,8 @@ class Vouched:
     issuer: str
     expires_unix_seconds: float
     """Leeway included."""
+    models: tuple[str, ...] = ()
+    """Public models that the issuer's tokens may ask for; empty = all of the tenant's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +86,10 @@ class JwtTenants:
     """The issuers of one snapshot, ready to be asked."""
 
     def __init__(self, issuers: Iterable[TokenIssuer], most_accepted: int = MOST_ACCEPTED) -> None:
+        self.issuers = tuple(issuers)
         self._issuers: dict[str, _Issuer] = {}
         unusable: list[UnusableKey] = []
-        for stated in issuers:
+        for stated in self.issuers:
             keys: dict[tuple[str | None, str], jwt.PyJWK] = {}
             for key in stated.keys:
                 problem = _add(keys, key, stated)
@@ -139,6 +144,16 @@ class JwtTenants:
         return claims if isinstance(claims, Flaw) else _vouched(claims, issuer.stated, now_unix_seconds)
 
 
+def jwt_tenants_of(issuers: Sequence[TokenIssuer], before: JwtTenants | None = None) -> JwtTenants:
+    """The issuers of a snapshot; the same ones as ``before`` keep what was accepted."""
+    return before if before is not None and before.issuers == tuple(issuers) else JwtTenants(issuers)
+
+
+def looks_like_a_token(text: str) -> bool:
+    """Whether it can be a JWT at all: three parts in base64url."""
+    return _THREE_PARTS.fullmatch(text) is not None
+
+
 def _verified(token: str, key: jwt.PyJWK, algorithm: str, issuer: TokenIssuer) -> Mapping[str, object] | Flaw:
     try:
         claims: Mapping[str, object] = jwt.decode(
@@ -162,7 +177,11 @@ def _vouched(claims: Mapping[str, object], issuer: TokenIssuer, now: float) -> V
     if now < begins - issuer.leeway_seconds:
         return Flaw.NOT_YET
     tenant = _tenant(claims.get(issuer.tenant_claim), issuer)
-    return Flaw.NO_TENANT if tenant is None else Vouched(tenant, issuer.issuer, expires + issuer.leeway_seconds)
+    return (
+        Flaw.NO_TENANT
+        if tenant is None
+        else Vouched(tenant, issuer.issuer, expires + issuer.leeway_seconds, issuer.models)
+    )
 
 
 def _moment(claim: object) -> float | None:

@@ -1,6 +1,7 @@
 """Keeps the decision core on the control plane's newest snapshot, and serves on without the control plane."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ import httpx2
 import structlog
 from pydantic import ValidationError
 
-from fleet.snapshot import GatewaySnapshot
+from fleet.snapshot import SNAPSHOT_VERSION, GatewaySnapshot
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile
 from gateway.errors import GatewayError
@@ -31,6 +32,10 @@ _log = structlog.get_logger("gateway.sync")
 
 class SyncError(GatewayError):
     """A snapshot could not be had; the one before goes on."""
+
+
+class OlderThanControlPlaneError(SyncError):
+    """The control plane's snapshot has a newer form than this gateway can read."""
 
 
 class _Fetched(NamedTuple):
@@ -65,7 +70,10 @@ class SnapshotSwitch:
 
     async def use(self, snapshot: GatewaySnapshot) -> None:
         """Decide by this snapshot. Endpoints that left it stay known to Envoy for a while, so streams go on."""
-        index = index_of(snapshot, await self._filters.filters_of(snapshot) if self._filters else NO_FILTERS)
+        filters = await self._filters.filters_of(snapshot) if self._filters else NO_FILTERS
+        index = index_of(snapshot, filters, self._core.index)
+        for key in index.tokens.unusable:
+            _log.error("snapshot.key_of_issuer_left_out", issuer=key.issuer, kid=key.kid, problem=key.problem)
         if index.unusable_addresses:
             _log.error("snapshot.endpoints_left_out", addresses=index.unusable_addresses, right="ip:port")
         if index.unusable_arms:
@@ -146,6 +154,7 @@ class SnapshotSync:
             self._pause_seconds = min(max(FIRST_PAUSE_SECONDS, 2 * self._pause_seconds), LONGEST_PAUSE_SECONDS)
             self._report(error)
         else:
+            self._telemetry.show_version(is_older=False)
             if self._last_failure is not None:
                 _log.info("snapshot.control_plane_is_back", etag=self._etag)
             self._last_failure = None
@@ -201,6 +210,8 @@ class SnapshotSync:
     def _report(self, error: Exception) -> None:
         """Say a failure once, not at every try. Only our own messages are known to hold no content."""
         self._telemetry.sync_failed()
+        if isinstance(error, OlderThanControlPlaneError):
+            self._telemetry.show_version(is_older=True)
         failure = str(error) if isinstance(error, SyncError) else type(error).__name__
         if failure != self._last_failure:
             _log.warning("snapshot.not_updated", error=failure, age_seconds=round(self.age_seconds(), 1))
@@ -211,8 +222,25 @@ def _parse(content: bytes) -> GatewaySnapshot:
     try:
         return GatewaySnapshot.model_validate_json(content)
     except ValidationError as error:
+        version = _version_of(content)
+        if version > SNAPSHOT_VERSION:
+            message = f"this gateway is older than the control plane, whose snapshot has version {version}"
+            right = (
+                f"it reads versions up to {SNAPSHOT_VERSION}; update the gateway, until then the last good one goes on"
+            )
+            raise OlderThanControlPlaneError(f"{message}: {right}") from None
         places = sorted({".".join(map(str, details["loc"])) for details in error.errors(include_input=False)})[:5]
         raise SyncError(f"the control plane's snapshot has another shape than this gateway's, at {places}") from None
+
+
+def _version_of(content: bytes) -> int:
+    """The version that a snapshot says, even one that can't be read; 0 = it says none."""
+    try:
+        document = json.loads(content)
+    except (ValueError, RecursionError):
+        return 0
+    version = document.get("version") if isinstance(document, dict) else None
+    return version if isinstance(version, int) and not isinstance(version, bool) else 0
 
 
 def _advice(status: int) -> str:

@@ -8,6 +8,7 @@ import httpx2
 import pytest
 import structlog
 
+from fleet.snapshot import SNAPSHOT_VERSION
 from gateway.asked import Request
 from gateway.decision import Allowed, DecisionCore
 from gateway.endpoints import RETIRING_SECONDS, EndpointFile, EnvoyAdmin
@@ -60,6 +61,10 @@ class Bench:
     @property
     def failures(self):
         return self.telemetry.registry.get_sample_value("enginehouse_gateway_sync_failures_total")
+
+    @property
+    def is_older(self):
+        return self.telemetry.registry.get_sample_value("enginehouse_gateway_older_than_control_plane")
 
     @property
     def endpoints(self):
@@ -150,6 +155,32 @@ async def test_a_failure_leaves_the_last_good_snapshot_in_use(bench, world, answ
     await bench.sync.step()
     assert bench.core.index.addresses == {"127.0.0.1:9"}
     assert bench.sync._pause_seconds == 0
+
+
+async def test_a_gateway_that_is_older_than_the_control_plane_says_so_and_serves_on(bench, world):
+    bench.serve(world.snapshot())
+    await bench.sync.step()
+    newer = json.loads(world.snapshot().model_dump_json()) | {"version": SNAPSHOT_VERSION + 1, "more": ["the-secret"]}
+    bench.answer = httpx2.Response(200, content=json.dumps(newer))
+    with structlog.testing.capture_logs() as logs:
+        for _ in range(2):
+            await bench.sync.step()
+    (line,) = logs
+    assert f"older than the control plane, whose snapshot has version {SNAPSHOT_VERSION + 1}" in line["error"]
+    assert f"up to {SNAPSHOT_VERSION}" in line["error"]
+    assert bench.is_older == 1
+    assert bench.core.index.tenants.keys() == {"acme", "globex"}
+    assert SnapshotStore(bench.kept).load().snapshot == world.snapshot()
+    bench.serve(world.snapshot().model_copy(update={"version": SNAPSHOT_VERSION}))
+    await bench.sync.step()
+    assert bench.is_older == 0
+
+
+async def test_a_newer_snapshot_that_can_be_read_is_used(bench, world):
+    bench.serve(world.snapshot().model_copy(update={"version": SNAPSHOT_VERSION + 7}))
+    await bench.sync.step()
+    assert bench.core.index is not None
+    assert bench.is_older == 0
 
 
 @pytest.mark.parametrize("token", [None, b"", b"\xff", b"a\nb", "ü".encode()])
