@@ -9,6 +9,7 @@ from gateway.answer_filter import AnswerFilter
 from gateway.moderation import Judge, NoVerdict
 from gateway.output_filter.sentences import Question
 
+_ENDS_OF_EVENTS = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _log = structlog.get_logger("gateway.filter")
 
 
@@ -56,9 +57,13 @@ class FilteredStream:
 
     def break_off(self) -> None:
         """The engine's stream broke off: what can be decided leaves, what waits for a verdict does not."""
-        if not self._is_over:
-            self._write(self._filter.close(self._loop.time()))
-            self.stop()
+        if self._is_over:
+            return
+        rest = self._filter.close(self._loop.time())
+        if rest and not rest.endswith(_ENDS_OF_EVENTS):
+            rest += b"\n\n"
+        self._write(rest)
+        self.stop()
 
     def stop(self) -> None:
         """Nothing leaves any more."""
