@@ -81,7 +81,7 @@ class ScrapeMetrics(Collector):
                 labels=("deployment",),
             ),
             GaugeMetricFamily(
-                "enginehouse_gateway_engine_requests",
+                "enginehouse_gateway_engine_stated_requests",
                 "Requests in a deployment's engines as they last said; state is running or waiting.",
                 labels=("deployment", "state"),
             ),

@@ -182,7 +182,7 @@ async def test_what_fails_grows_old_and_counts_as_full_until_it_comes_back(monke
     monkeypatch.setattr(page_fetch, "FETCH_SECONDS", 0.3)
     server = PageServer()
     async with watching(server) as seen:
-        await until(lambda: seen.metric("enginehouse_gateway_engine_requests"), "a first page")
+        await until(lambda: seen.metric("enginehouse_gateway_engine_stated_requests"), "a first page")
         await until(lambda: seen.saturation(server.address) == 0.0 and server.asked, "an idle engine")
         good = {name: getattr(server, name) for name in change}
         for name, value in change.items():
@@ -245,10 +245,10 @@ def test_a_gateway_process_reads_a_simulated_engine(gateway, world, until):
         publish(gateway, world, engine)
         age = "enginehouse_gateway_engine_metrics_age_seconds"
         until(lambda: gateway.metric(age) < 1.0, "fresh figures")
-        assert gateway.metric("enginehouse_gateway_engine_requests{") == 0
+        assert gateway.metric("enginehouse_gateway_engine_stated_requests{") == 0
         headers = {"authorization": f"Bearer {world.acme_key}"}
         body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": True, "max_tokens": 2000}
-        running = 'enginehouse_gateway_engine_requests{deployment="chat",state="running"}'
+        running = 'enginehouse_gateway_engine_stated_requests{deployment="chat",state="running"}'
         with httpx2.stream(
             "POST", f"{gateway.url}/v1/chat/completions", json=body, headers=headers, timeout=10
         ) as answer:
