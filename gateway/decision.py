@@ -18,6 +18,7 @@ from gateway.billed import Billed
 from gateway.budget_state import KeptAccount
 from gateway.budgets import Budgets
 from gateway.cache_salt import arms_that_salt, members
+from gateway.engine_priority import priority_member
 from gateway.exhausted import Exhausted
 from gateway.ext_authz import (
     DEPLOYMENT_HEADER,
@@ -217,6 +218,7 @@ class DecisionCore:
         served = arm.hosted.model if arm.hosted else route.model
         model = None if wanted == served else served
         body, more = asked.request.body, members(asked, route)
+        more = {**more, **priority_member(arm, tenant.priority, asked.document)}
         edits = request_edits(body, asked.document, asked.operation, _bound(held, size), model=model, more=more)
         billed = Billed(asked.caller.key.id, now, self._prices.get(route.model))
         return Leg(route, arm, choice, held, edits, self._patience.of(route), billed)
