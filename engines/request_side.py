@@ -24,9 +24,9 @@ def metrics_by_engine() -> Mapping[str, tuple[MetricsDialect, ...]]:
 
 
 @lru_cache(maxsize=1)
-def salting_engines() -> frozenset[str]:
-    """The engines whose requests can say by ``cache_salt`` whose cached prompts they may use."""
-    return frozenset(name for name, table in _tables().items() if table.cache_salt is not None)
+def salted_operations() -> Mapping[str, frozenset[str]]:
+    """Engine -> which requests can say by ``cache_salt`` whose cached prompts they may use."""
+    return {name: frozenset(table.cache_salt.operations) for name, table in _tables().items()}
 
 
 @lru_cache(maxsize=1)

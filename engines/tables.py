@@ -202,6 +202,14 @@ class MetricsTable(Span):
     source: str
 
 
+class CacheSalt(Value):
+    """Which requests can say by the field ``cache_salt`` whose cached prompts they may use."""
+
+    operations: tuple[str, ...] = ()
+    """In the gateway's words; empty = the engine does not know the field."""
+    source: str = ""
+
+
 class Score(Value):
     """A preference of the house."""
 
@@ -241,8 +249,7 @@ class EngineTable(Value):
     fronts: dict[str, Front] = Field(default_factory=dict)
     shutdown: ShutdownTable
     metrics: tuple[MetricsTable, ...]
-    cache_salt: str | None = None
-    """Where the request field ``cache_salt`` was read; ``None`` = the engine does not know it."""
+    cache_salt: CacheSalt = CacheSalt()
     preference: dict[str, Score]
 
     def metrics_of(self, version: str, front: str | None) -> MetricsTable:

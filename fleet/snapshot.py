@@ -14,6 +14,7 @@ from fleet.value import Value
 HOSTED_URL_PATTERN = r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 """Without credentials, query or fragment: it stands in logs."""
 WORD_PATTERN = r"^[a-z][a-z0-9-]{0,62}$"
+SESSION_HEADER_PATTERN = r"^x-session(-[a-z0-9]+){1,8}$"
 SNAPSHOT_VERSION = 2
 """Rises with every field: by it a gateway that can't read a snapshot knows that it is older than the control plane."""
 MAX_SECONDS = 600.0
@@ -138,11 +139,11 @@ class GatewayRoute(Value):
     concurrent_requests: Annotated[int, Field(ge=1)] | None = None
     """How many of its requests engines have at once, at most; the others wait. ``None`` = what there is room for."""
     queue: QueueLimits = QueueLimits()
-    session_header: Annotated[str, StringConstraints(pattern=r"^x-session(-[a-z0-9]+){1,8}$")] | None = None
-    """The request header by which clients name their sessions, such as ``x-session-id``: a session stays with its arm and,
-    unless that is much busier than others, with its engine."""
+    session_header: Annotated[str, StringConstraints(pattern=SESSION_HEADER_PATTERN)] | None = None
+    """The request header by which clients name their sessions, such as ``x-session-id``: a session stays with its arm,
+    and with its engine unless that is much busier than others."""
     salts_cache: bool = False
-    """Whether each tenant has the cached prompts for itself. Engines that can't keep them apart get none of its requests."""
+    """Whether each tenant has its cached prompts for itself. Engines that can't keep them apart get no request."""
     closed_paths: tuple[ClosedPath, ...] = ()
     """Code paths that are closed at the door; of two for one path the first counts."""
 

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from gateway.prompt_blocks import PromptBlocks, block_number, chain_root, text_blocks, token_blocks
+from gateway.prompt_blocks import PromptBlocks, chain_root, text_blocks, token_blocks
 from gateway.prompt_text import prompt_text, prompt_tokens_given
 
 DEFAULT_BLOCK_TOKENS = 16
@@ -18,11 +18,7 @@ def conversation_key(tenant: str, model: str, document: Mapping[str, object]) ->
     shared by all its conversations, and would send every one of them to the same arm. A plain prompt or an input has
     no turns; the whole of it counts.
     """
-    hasher = hashlib.blake2b(digest_size=16)
-    for part in (tenant, model, _opening(document)):
-        data = part.encode("utf-8", "surrogatepass")
-        hasher.update(len(data).to_bytes(8, "big") + data)
-    return hasher.digest()
+    return _digest(tenant, model, _opening(document))
 
 
 def prompt_blocks(
@@ -41,9 +37,22 @@ def prompt_blocks(
     return text_blocks(prompt_text(document), root)
 
 
-def session_key(tenant: str, session: str) -> int:
+def named_conversation(tenant: str, model: str, session: str) -> bytes:
+    """The same digest for all requests of a session that a client names, whatever they hold."""
+    return _digest("session", tenant, model, session)
+
+
+def session_key(tenant: str, model: str, session: str) -> int:
     """A number for the session that a client names; the same name of another tenant is another session."""
-    return block_number(chain_root(tenant, session))
+    return int.from_bytes(named_conversation(tenant, model, session)[:8], "little")
+
+
+def _digest(*parts: str) -> bytes:
+    hasher = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass")
+        hasher.update(len(data).to_bytes(8, "big") + data)
+    return hasher.digest()
 
 
 def _opening(document: Mapping[str, object]) -> str:

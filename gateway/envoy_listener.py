@@ -26,6 +26,8 @@ BUFFER_BYTES = 1024 * 1024
 MAX_HTTP2_STREAMS = 100
 
 _ASKED_WITH = ("content-type", "content-encoding", PIN_HEADER)
+_SESSION_PREFIX = "x-session-"
+"""Which of them names a session is up to the route."""
 _TOLD_TO_CLIENTS = ("content-type", "retry-after", "www-authenticate", "allow")
 
 
@@ -98,7 +100,7 @@ def _ask_the_decision_service() -> Json:
         clear_route_cache=True,  # whether the guard passes it on is decided here
         status_on_error={"code": "ServiceUnavailable"},
         with_request_body={"max_request_bytes": MAX_BODY_BYTES, "allow_partial_message": False},
-        allowed_headers={"patterns": [{"exact": name} for name in _ASKED_WITH]},
+        allowed_headers={"patterns": [*({"exact": name} for name in _ASKED_WITH), {"prefix": _SESSION_PREFIX}]},
         http_service={
             "server_uri": {
                 "uri": f"http://{DECISION_CLUSTER}",

@@ -116,7 +116,8 @@ def _stand_ins(index: SnapshotIndex, asked: Asked) -> Iterator[Asked]:
     """The same request for each model that may stand in, in the route's order.
 
     Never one outside of the scopes of tenant and key, none that does not take such a request, and none with another
-    output filter: a filtered model must not answer unfiltered because its engines are away.
+    output filter: a filtered model must not answer unfiltered because its engines are away. Nor one that lets tenants
+    share cached prompts where the other does not.
     """
     tenant, key = asked.caller.tenant.name, asked.caller.key
     seen = {asked.route.model}
@@ -126,5 +127,9 @@ def _stand_ins(index: SnapshotIndex, asked: Asked) -> Iterator[Asked]:
             continue
         seen.add(route.model)
         instead = asked_instead(asked, route)
-        if instead is not None and route.output_filter == asked.route.output_filter:
+        if instead is not None and _is_as_closed(route, asked.route):
             yield instead
+
+
+def _is_as_closed(route: GatewayRoute, asked: GatewayRoute) -> bool:
+    return route.output_filter == asked.output_filter and (route.salts_cache or not asked.salts_cache)

@@ -27,13 +27,15 @@ def request_edits(
     max_output_tokens: int | None,
     *,
     model: str | None = None,
+    more: Mapping[str, object] | None = None,
 ) -> RequestEdits:
     """The edits of a request.
 
     ``max_output_tokens`` = what to write where it bounds nothing itself; ``model`` = the engine's name for what the
-    request calls otherwise.
+    request calls otherwise; ``more`` = other members that it gets.
     """
     members: dict[str, object] = {} if model is None else {"model": model}
+    members |= more or {}
     options = _asked_for_usage(document) if operation in _ASKED_FOR else None
     if options is not None:
         members["stream_options"] = options

@@ -2,7 +2,7 @@
 
 import pytest
 
-from engines.request_side import metrics_by_engine, salting_engines
+from engines.request_side import metrics_by_engine, salted_operations
 from fleet.spec import EngineName
 
 
@@ -23,4 +23,7 @@ def test_the_size_of_the_cache_is_stated_in_one_of_two_ways(engine, cache_info, 
 
 
 def test_engines_that_salt_their_cache():
-    assert salting_engines() == {"vllm", "sglang", "tensorrt-llm"}
+    found = salted_operations()
+    assert found["vllm"] == {"chat", "completion", "responses", "messages"}
+    assert found["tensorrt-llm"] == {"chat"}
+    assert found["lmdeploy"] == frozenset()

@@ -37,11 +37,13 @@ class SimulatedEngine:
 
 
 @contextmanager
-def simulated_engine(*own: str, served: tuple[str, ...] = (MODEL, OTHER_MODEL)) -> Iterator[SimulatedEngine]:
+def simulated_engine(
+    *own: str, served: tuple[str, ...] = (MODEL, OTHER_MODEL), options: tuple[str, ...] = ()
+) -> Iterator[SimulatedEngine]:
     """An engine that serves the gateway tests' models."""
     port = free_port()
     command = [sys.executable, "-m", "simulator.engine", "--dialect", "vllm", "--engine-version", "0.32.0", *own, "--"]
-    command += ["vllm", "serve", "model/tiny", "--served-model-name", *served, *_SERVE, f"--port={port}"]
+    command += ["vllm", "serve", "model/tiny", "--served-model-name", *served, *_SERVE, *options, f"--port={port}"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     engine = SimulatedEngine(port, process)
     try:

@@ -118,5 +118,6 @@ def test_a_huge_prompt_is_known_by_its_beginning():
 
 
 def test_sessions_of_two_tenants_differ():
-    assert session_key("acme", "s") != session_key("globex", "s")
-    assert session_key("acme", "s") == session_key("acme", "s")
+    assert session_key("acme", "m", "s") == session_key("acme", "m", "s")
+    others = {session_key("globex", "m", "s"), session_key("acme", "n", "s"), session_key("acme", "m", "t")}
+    assert len(others | {session_key("acme", "m", "s")}) == 4
