@@ -26,6 +26,7 @@ from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
 from gateway.filter_setup import filter_table
 from gateway.guard import Guard, GuardSettings
+from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
@@ -76,6 +77,7 @@ class Gateway:
             on_waited=WaitingMetrics(self._telemetry.registry).waited,
         )
         self._telemetry.watch_waiting(self._core.turns.waiting)
+        self._accounting.arms.watch_ejected(lambda: len(self._core.router.ejections.ejected(time.time())))
         self._tickets = Tickets(lambda: secrets.token_urlsafe(_TICKET_BYTES))
         self._unguarded = Unguarded(lambda: secrets.token_urlsafe(_TICKET_BYTES), time.time)
         service = DecisionService(
@@ -87,7 +89,7 @@ class Gateway:
             now_monotonic_seconds=time.perf_counter,
         )
         self._decisions = service.server()
-        self._engines = EngineConnections()
+        self._engines = EngineConnections(HostedKeys(settings.hosted_keys_dir))
         guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds))
         self._guard = guard.server(service.fail)
         self._scrapes = engine_scrapes(self._core, self._telemetry.registry, settings.scrape_seconds)

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from fleet.nearest import did_you_mean
 from gateway.errors import GatewayError
+from gateway.usage_settings import UsageSettings
 
 _GUARD_SUFFIX = "-guard"
 MAX_SOCKET_PATH_BYTES = 107 - len(_GUARD_SUFFIX)
@@ -65,7 +66,7 @@ class GatewaySettings(BaseModel):
 
     control_plane_url: HttpUrl
     token_file: FilePath
-    """Holds a token of scope reader; it is read again for every request."""
+    """Holds a token of scope gateway; it is read again for every request."""
     socket_path: SocketPath
     state_dir: FilePath
     listen_host: IpAddress = "127.0.0.1"
@@ -83,10 +84,12 @@ class GatewaySettings(BaseModel):
     """By the name that a filter's policy asks for."""
     scrape_seconds: Annotated[float, Field(ge=0.1, le=0.8, allow_inf_nan=False)] = 0.5
     """Between two looks at an engine's metrics; figures of more than a second count as those of a full engine."""
-    scrape_seconds: Annotated[float, Field(ge=0.1, le=0.8, allow_inf_nan=False)] = 0.5
-    """Between two looks at an engine's metrics; figures of more than a second count as those of a full engine."""
+    hosted_keys_dir: FilePath | None = None
+    """The folder with the keys of hosted engines, a file each; it is read again when a file changes."""
     drain_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 2.0
     """How long streams may go on once the gateway is told to stop."""
+    usage: UsageSettings = UsageSettings()
+    """Usage records: how they are kept on disk and brought to the control plane."""
 
     @property
     def guard_path(self) -> Path:
@@ -112,6 +115,16 @@ class GatewaySettings(BaseModel):
     def snapshot_path(self) -> Path:
         """The last good snapshot."""
         return self.state_dir / "snapshot.json"
+
+    @property
+    def usage_path(self) -> Path:
+        """The folder of usage records that the control plane does not have yet."""
+        return self.state_dir / "usage"
+
+    @property
+    def budgets_path(self) -> Path:
+        """What was charged to budgets."""
+        return self.state_dir / "budgets.json"
 
 
 def read_settings(path: Path) -> GatewaySettings:
