@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from dataclasses import dataclass
+from itertools import islice, takewhile
 
 FADE_SECONDS = 60.0
 STALE_SECONDS = 1.0
@@ -36,12 +37,13 @@ class EngineMetrics:
 class InFlight:
     """One request at one endpoint, from its sending to its end. Ending it twice changes nothing."""
 
-    __slots__ = ("_endpoint", "is_watched", "tokens")
+    __slots__ = ("_endpoint", "is_watched", "sent_at", "tokens")
 
     def __init__(self, endpoint: "EndpointLoad", tokens: int, now: float, *, is_watched: bool) -> None:
         self._endpoint: EndpointLoad | None = endpoint
         self.tokens = tokens
         self.is_watched = is_watched
+        self.sent_at = now
         endpoint.start(self, now)
 
     @property
@@ -146,10 +148,10 @@ class EndpointLoad:
             return max(ahead, self.in_flight / _IN_FLIGHT_FULL)
         if age > STALE_SECONDS and not self.in_flight:
             return 0.0
-        own = len(self._waiting)
-        waiting = metrics.waiting + max(0, own - self._waiting_at(metrics.measured_at))
+        newer = takewhile(lambda request: request.sent_at > metrics.measured_at, reversed(self._waiting))
+        waiting = metrics.waiting + sum(1 for _ in islice(newer, QUEUE_FULL))
         if age > STALE_SECONDS:
-            waiting = max(waiting, own)
+            waiting = max(waiting, len(self._waiting))
         return max(ahead, metrics.kv_usage / KV_FULL, waiting / QUEUE_FULL)
 
     def given_tokens(self, now: float) -> float:
