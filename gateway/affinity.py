@@ -15,8 +15,8 @@ def conversation_key(tenant: str, model: str, document: Mapping[str, object]) ->
     """A digest that stays the same through a conversation and differs between conversations.
 
     A chat is known by its messages up to the first that is no instruction: an application's instructions alone are
-    shared by all its conversations, and would send every one of them to the same arm. A plain prompt or an input has
-    no turns; the whole of it counts.
+    shared by all its conversations, and would send every one of them to the same arm. The input of a response is a chat
+    where it is a list of messages. A plain prompt, an input or a query has no turns; the whole of it counts.
     """
     return _digest(tenant, model, _opening(document))
 
@@ -56,9 +56,12 @@ def _digest(*parts: str) -> bytes:
 
 
 def _opening(document: Mapping[str, object]) -> str:
-    messages = document.get("messages")
+    messages, given = document.get("messages"), document.get("input")
     opening = _opening_messages(messages) if isinstance(messages, list) else [document.get("prompt", "")]
-    opening.append(document.get("input"))
+    is_chat = isinstance(given, list) and any(isinstance(message, dict) for message in given)
+    opening += _opening_messages(given) if is_chat and isinstance(given, list) else [given]
+    if "query" in document:
+        opening += [document["query"], document.get("documents")]
     try:
         return json.dumps(opening, sort_keys=True)
     except (RecursionError, ValueError):

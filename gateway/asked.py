@@ -1,15 +1,22 @@
 """What a request asks for: its path, its document, and the route that its caller may use. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fleet.snapshot import GatewayRoute
 from gateway.authentication import Caller
+from gateway.form_document import parse_form
 from gateway.index import SnapshotIndex
 from gateway.paths import ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, public_path
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
+from gateway.route_limits import route_for
 
+_KEPT_BY_ENGINES = {
+    "background": "The field 'background' is not served: an answer that nobody waits for can't be counted.",
+    "previous_response_id": "The field 'previous_response_id' is not served: no answer is kept; send the input whole.",
+}
+"""Fields of a response that would have an engine keep or find what belongs to nobody."""
 _NO_FILTER = "none"
 
 
@@ -37,11 +44,28 @@ class Asked:
 
 def asked_of(index: SnapshotIndex, caller: Caller, request: Request, operation: Operation) -> Asked | Refused:
     """What the request asks for, or why it may not."""
-    document = _document(request, caller)
+    document = _document(request, caller, operation)
     if isinstance(document, Refused):
         return document
-    route = _allowed_route(index, caller, document.get("model"))
+    if operation is Operation.RESPONSES and (stated := next(filter(document.get, _KEPT_BY_ENGINES), None)):
+        return refuse(Reason.BAD_FIELD, _KEPT_BY_ENGINES[stated], param=stated, tenant=caller.tenant.name)
+    allowed = _allowed_route(index, caller, document.get("model"))
+    if isinstance(allowed, Refused):
+        return allowed
+    route = route_for(allowed, operation, document, caller.tenant.name)
     return route if isinstance(route, Refused) else Asked(request, document, operation, caller, route)
+
+
+def asked_instead(asked: Asked, route: GatewayRoute) -> Asked | None:
+    """The same request to another route; ``None`` = that one does not take it."""
+    taken = route_for(route, asked.operation, asked.document, asked.caller.tenant.name)
+    return None if isinstance(taken, Refused) else replace(asked, route=taken)
+
+
+def authorization_of(request: Request) -> str:
+    """How the request says who asks: by the header ``Authorization``, or by Anthropic's ``x-api-key``."""
+    key = request.headers.get("x-api-key")
+    return request.headers.get("authorization", "" if key is None else f"Bearer {key}")
 
 
 def path_of(request: Request, caller: Caller) -> PublicPath | Refused:
@@ -58,14 +82,20 @@ def path_of(request: Request, caller: Caller) -> PublicPath | Refused:
     return path
 
 
-def _document(request: Request, caller: Caller) -> Mapping[str, object] | Refused:
+def _document(request: Request, caller: Caller, operation: Operation) -> Mapping[str, object] | Refused:
+    tenant = caller.tenant.name
     if request.headers.get("content-encoding", "identity") != "identity":
         message = "The body must be sent uncompressed, without the header 'Content-Encoding'."
-        return refuse(Reason.ENCODED_BODY, message, tenant=caller.tenant.name)
+        return refuse(Reason.ENCODED_BODY, message, tenant=tenant)
+    is_upload = operation is Operation.TRANSCRIPTION
     try:
+        if is_upload:
+            return parse_form(request.headers.get("content-type", ""), request.body)
         return parse_document(request.body)
     except BadDocument as error:
-        return refuse(Reason.BAD_JSON, f"The body is not valid JSON: {error}.", tenant=caller.tenant.name)
+        if is_upload:
+            return refuse(Reason.BAD_FORM, f"The body is not a form that can be read: {error}.", tenant=tenant)
+        return refuse(Reason.BAD_JSON, f"The body is not valid JSON: {error}.", tenant=tenant)
 
 
 def _allowed_route(index: SnapshotIndex, caller: Caller, model: object) -> GatewayRoute | Refused:

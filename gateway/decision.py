@@ -12,7 +12,7 @@ from fleet.snapshot import GatewayArm
 from gateway.admitted import Admitted, Ended
 from gateway.answer_filter import AnswerFilter
 from gateway.arms import pool_of
-from gateway.asked import Asked, Request, asked_of, model_not_found, path_of
+from gateway.asked import Asked, Request, asked_of, authorization_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
 from gateway.billed import Billed
 from gateway.budget_state import KeptAccount
@@ -44,7 +44,7 @@ from gateway.token_estimate import BadField, TokenEstimate, dialect_of, estimate
 from gateway.turns import Turns, Waited
 from gateway.waiting import WaitingRoom
 
-REMOVED_HEADERS = ("authorization", PIN_HEADER)
+REMOVED_HEADERS = ("authorization", "x-api-key", PIN_HEADER)
 _MOST_OUTPUT_TOKENS = 131_072
 """Of one answer, where the route does not say how long its model can write."""
 
@@ -171,7 +171,7 @@ class DecisionCore:
         watch = Stopwatch(self._stopwatch)
         if self._index is None:
             return refuse(Reason.NO_SNAPSHOT, "The gateway has not got its configuration yet; try again in a moment.")
-        caller = authenticate(self._index, request.headers.get("authorization", ""), now_unix_seconds)
+        caller = authenticate(self._index, authorization_of(request), now_unix_seconds)
         if isinstance(caller, Refused):
             return caller
         path = path_of(request, caller)

@@ -25,7 +25,7 @@ IDLE_SECONDS = 120.0
 BUFFER_BYTES = 1024 * 1024
 MAX_HTTP2_STREAMS = 100
 
-_ASKED_WITH = ("content-type", "content-encoding", PIN_HEADER)
+_ASKED_WITH = ("content-type", "content-encoding", "x-api-key", PIN_HEADER)
 _SESSION_PREFIX = "x-session-"
 """Which of them names a session is up to the route."""
 _TOLD_TO_CLIENTS = ("content-type", "retry-after", "www-authenticate", "allow")

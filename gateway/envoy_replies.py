@@ -1,12 +1,15 @@
-"""What Envoy itself says to clients, in OpenAI's form: no engine, no decision, a malformed request."""
+"""What Envoy itself says to clients, in the form of the API that they asked: no engine, no decision, bad requests."""
 
 from gateway.envoy_types import Json
+from gateway.error_forms import ANTHROPIC_PATHS, anthropic_body
 from gateway.ext_authz import MAX_BODY_BYTES, UNAVAILABLE_ON_THE_WIRE
 from gateway.refusals import Reason, error_body
 
 _DENIED_FLAG = "UAEX"
 _NO_ENGINE_FLAGS = ("UH", "UF", "UC", "UR", "UO", "URX", "NC")
 _JSON = "application/json"
+_OTHER = "The request could not be served."
+_ANTHROPIC_TARGETS = f"({'|'.join(sorted(ANTHROPIC_PATHS))})([?].*)?"
 
 
 def local_replies() -> Json:
@@ -16,15 +19,16 @@ def local_replies() -> Json:
         "mappers": [
             {**_kept(_status("EQ", UNAVAILABLE_ON_THE_WIRE)), "status_code": 503},
             _kept(_status("LE", 499)),
-            _said(_denied(), 503, Reason.INTERNAL, "The gateway cannot decide now; the request was not passed on."),
-            _said(_flags(*_NO_ENGINE_FLAGS), 503, Reason.NO_ENDPOINT, "No engine could be reached for this request."),
-            _said(_status("EQ", 413), 413, Reason.BODY_TOO_LARGE, size),
-            _said(_status("EQ", 404), 404, Reason.UNKNOWN_PATH, "There is nothing at this path."),
-            _said(_status("EQ", 408), 408, "request_timeout", "The request was not sent in time."),
-            _said(_status("EQ", 504), 504, "engine_timeout", "The engine sent nothing for too long."),
-            _said(_status("LE", 499), 400, "malformed_request", "The request is malformed, or its path is not plain."),
+            *_said(_denied(), 503, Reason.INTERNAL, "The gateway cannot decide now; the request was not passed on."),
+            *_said(_flags(*_NO_ENGINE_FLAGS), 503, Reason.NO_ENDPOINT, "No engine could be reached for this request."),
+            *_said(_status("EQ", 413), 413, Reason.BODY_TOO_LARGE, size),
+            *_said(_status("EQ", 404), 404, Reason.UNKNOWN_PATH, "There is nothing at this path."),
+            *_said(_status("EQ", 408), 408, "request_timeout", "The request was not sent in time."),
+            *_said(_status("EQ", 504), 504, "engine_timeout", "The engine sent nothing for too long."),
+            *_said(_status("LE", 499), 400, "malformed_request", "The request is malformed, or its path is not plain."),
+            {"filter": _asks_anthropic(), "body_format_override": _text(anthropic_body(503, _OTHER).decode())},
         ],
-        "body_format": _text(error_body(503, "The request could not be served.", code="unavailable").decode()),
+        "body_format": _text(error_body(503, _OTHER, code="unavailable").decode()),
     }
 
 
@@ -36,9 +40,18 @@ def _kept(status: Json) -> Json:
     }
 
 
-def _said(when: Json, status: int, code: str, text: str) -> Json:
-    body = error_body(status, text, code=str(code)).decode()
-    return {"filter": when, "body_format_override": _text(body)}
+def _said(when: Json, status: int, code: str, text: str) -> tuple[Json, Json]:
+    """One of Envoy's errors: in Anthropic's form where its messages are asked for, else in OpenAI's."""
+    anthropic = {"and_filter": {"filters": [when, _asks_anthropic()]}}
+    return (
+        {"filter": anthropic, "body_format_override": _text(anthropic_body(status, text).decode())},
+        {"filter": when, "body_format_override": _text(error_body(status, text, code=str(code)).decode())},
+    )
+
+
+def _asks_anthropic() -> Json:
+    matched = {"safe_regex": {"regex": _ANTHROPIC_TARGETS}}
+    return {"header_filter": {"header": {"name": ":path", "string_match": matched}}}
 
 
 def _text(text: str) -> Json:

@@ -2,15 +2,14 @@
 
 import json
 
+from gateway.error_forms import anthropic_body
 from gateway.exchange import Headers
+from gateway.paths import MESSAGES_PATH, RESPONSES_PATH
 from gateway.refusals import Reason, error_body
 
 KEEP_ALIVE = b": keep-alive\n\n"
 STREAM_HEADERS: Headers = (("content-type", "text/event-stream; charset=utf-8"), ("cache-control", "no-cache"))
 """Of a stream that begins before its engine answers."""
-MESSAGES_PATH = "/v1/messages"
-RESPONSES_PATH = "/v1/responses"
-_ANTHROPIC = {429: "rate_limit_error", 529: "overloaded_error"}
 
 
 def error_event(path: str, status: int, code: Reason | str, message: str) -> bytes:
@@ -20,8 +19,7 @@ def error_event(path: str, status: int, code: Reason | str, message: str) -> byt
     on an event whose type is ``error``.
     """
     if path == MESSAGES_PATH:
-        error = {"type": _ANTHROPIC.get(status, "api_error"), "message": message}
-        return b"event: error\n" + _data({"type": "error", "error": error})
+        return b"event: error\ndata: " + anthropic_body(status, message) + b"\n\n"
     if path == RESPONSES_PATH:
         return b"event: error\n" + _data({"type": "error", "code": str(code), "message": message, "param": None})
     return b"data: " + error_body(status, message, code=str(code)) + b"\n\n"

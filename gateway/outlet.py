@@ -3,9 +3,10 @@
 import json
 from collections.abc import Callable, Mapping
 
+from gateway.error_forms import error_answer, in_form_of
 from gateway.exchange import Exchange, Headers, HttpResponse
 from gateway.guard_words import KEEP_ALIVE, STREAM_HEADERS, error_event
-from gateway.refusals import Reason, Refused, error_body
+from gateway.refusals import Reason, Refused
 from gateway.stream_usage import StreamUsage
 from gateway.token_usage import TokenUsage, usage_of
 
@@ -72,11 +73,13 @@ class Outlet:
 
     def fail(self, status: int, code: Reason, message: str) -> None:
         """Say what went wrong as the answer, or as the last event of a stream that has begun."""
-        self._say(status, code.value, message, (), error_body(status, message, code=code.value))
+        self._say(status, code.value, message, (), error_answer(self._path, status, message, code=code.value))
 
     def refuse(self, refused: Refused) -> None:
         """Say a refusal."""
-        self._say(refused.status, refused.reason.value, refused.message, refused.headers, refused.body)
+        self._say(
+            refused.status, refused.reason.value, refused.message, refused.headers, in_form_of(refused, self._path).body
+        )
 
     def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """The engine's whole answer, which is no stream."""

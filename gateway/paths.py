@@ -5,6 +5,9 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 MODELS_PATH = "/v1/models"
+RESPONSES_PATH = "/v1/responses"
+MESSAGES_PATH = "/v1/messages"
+COUNT_TOKENS_PATH = "/v1/messages/count_tokens"
 
 
 class Operation(StrEnum):
@@ -12,7 +15,15 @@ class Operation(StrEnum):
 
     CHAT = "chat"
     COMPLETION = "completion"
+    RESPONSES = "responses"
+    MESSAGES = "messages"
+    """Anthropic's form of a chat."""
     EMBEDDING = "embedding"
+    RERANK = "rerank"
+    TRANSCRIPTION = "transcription"
+    TOKENIZE = "tokenize"
+    COUNT_TOKENS = "count-tokens"
+    """What a message would take, in Anthropic's form."""
     MODELS = "models"
 
 
@@ -32,7 +43,13 @@ class PublicPath(NamedTuple):
 ENGINE_PATHS = {
     "/v1/chat/completions": Operation.CHAT,
     "/v1/completions": Operation.COMPLETION,
+    RESPONSES_PATH: Operation.RESPONSES,
+    MESSAGES_PATH: Operation.MESSAGES,
+    COUNT_TOKENS_PATH: Operation.COUNT_TOKENS,
     "/v1/embeddings": Operation.EMBEDDING,
+    "/v1/rerank": Operation.RERANK,
+    "/v1/audio/transcriptions": Operation.TRANSCRIPTION,
+    "/tokenize": Operation.TOKENIZE,
 }
 """The only paths of an engine that can be reached. Envoy has the same list."""
 

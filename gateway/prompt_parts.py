@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from gateway.form_document import FILE_BYTES
 from gateway.text_tokens import text_tokens
 
 _PROMPT_FIELDS = ("messages", "prompt", "input", "system", "instructions", "documents", "query", "suffix")
@@ -118,6 +119,13 @@ def prompt_tokens(document: Mapping[str, object], parts: PartTokens) -> tuple[in
             prompt.add_schema(document[name])
     tokens = prompt.tokens + text_tokens("".join(prompt.texts))
     return tokens + _repeated_query_tokens(document), _prompts(document.get("prompt"))
+
+
+def upload_tokens(document: Mapping[str, object], parts: PartTokens) -> int:
+    """An estimate of an uploaded sound with the text that goes with it."""
+    size, prompt = document.get(FILE_BYTES), document.get("prompt")
+    sound = max(parts.audio, size // _AUDIO.bytes_per_token) if isinstance(size, int) else parts.audio
+    return sound + (text_tokens(prompt) if isinstance(prompt, str) else 0)
 
 
 def _prompts(prompt: object) -> int:

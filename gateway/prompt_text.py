@@ -38,7 +38,7 @@ def _pieces(document: Mapping[str, object]) -> Iterator[bytes]:
         for message in messages:
             yield _message(message)
         return
-    prompt = document.get("prompt", messages)
+    prompt = document.get("prompt", document.get("query") if messages is None else messages)
     yield _encoded(prompt[0] if isinstance(prompt, list) and prompt else prompt)
 
 

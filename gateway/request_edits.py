@@ -5,11 +5,21 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.body_edits import Edit
+from gateway.form_document import value_span
 from gateway.member_spans import closing_brace, member_spans
 from gateway.paths import Operation
 
 _ASKED_FOR = frozenset({Operation.CHAT, Operation.COMPLETION})
 """Operations whose streams say what they took only when they are asked."""
+
+
+_BOUND_FIELDS = {
+    Operation.CHAT: "max_tokens",
+    Operation.COMPLETION: "max_tokens",
+    Operation.RESPONSES: "max_output_tokens",
+    Operation.MESSAGES: "max_tokens",
+}
+"""The field that bounds the output, by operation; the others write nothing that could be bounded."""
 
 
 class RequestEdits(NamedTuple):
@@ -34,13 +44,15 @@ def request_edits(
     ``max_output_tokens`` = what to write where it bounds nothing itself; ``model`` = the engine's name for what the
     request calls otherwise; ``more`` = other members that it gets.
     """
+    if operation is Operation.TRANSCRIPTION:
+        return RequestEdits(() if model is None else (Edit(*value_span(body, "model"), model.encode()),), False)
     members: dict[str, object] = {} if model is None else {"model": model}
     members |= more or {}
     options = _asked_for_usage(document) if operation in _ASKED_FOR else None
     if options is not None:
         members["stream_options"] = options
-    if max_output_tokens is not None:
-        members["max_tokens"] = max_output_tokens
+    if max_output_tokens is not None and operation in _BOUND_FIELDS:
+        members[_BOUND_FIELDS[operation]] = max_output_tokens
     return RequestEdits(_edits(body, document, members), options is not None)
 
 

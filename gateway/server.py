@@ -6,6 +6,7 @@ import structlog
 
 from gateway.asked import Request
 from gateway.decision import Answered, Decision, DecisionCore
+from gateway.error_forms import in_form_of
 from gateway.error_places import kind_and_place
 from gateway.exchange import HttpResponse
 from gateway.ext_authz import (
@@ -54,7 +55,8 @@ class DecisionService:
     def handle(self, request: HttpRequest) -> HttpResponse:
         """Answer one question of Envoy's."""
         if _is_question(request):
-            return self._verdict(self._decide(request, request.target.removeprefix(AUTHORIZE_PREFIX)))
+            target = request.target.removeprefix(AUTHORIZE_PREFIX)
+            return self._verdict(self._decide(request, target), target)
         if request.target.startswith(MODELS_PATH):
             return _page(self._decide(request, request.target))
         return HttpResponse(404)
@@ -64,15 +66,16 @@ class DecisionService:
         _log.error("decision.failed", **kind_and_place())
         refused = refuse(Reason.INTERNAL, "The gateway could not decide about this request; it was not passed on.")
         self._telemetry.count(None, None, refused.reason.value)
-        return _denied(refused) if _is_question(request) else _page(refused)
+        is_question = _is_question(request)
+        return _denied(refused, request.target.removeprefix(AUTHORIZE_PREFIX)) if is_question else _page(refused)
 
-    def _verdict(self, decision: Decision) -> HttpResponse:
+    def _verdict(self, decision: Decision, target: str) -> HttpResponse:
         """The answer to "may this go on": 200 lets the request through, everything else is passed to the client."""
         if isinstance(decision, Answered):
             # Models are asked for at their own route; here 200 would let the request through to an engine.
             decision = refuse(Reason.UNKNOWN_PATH, "There is nothing at this path.", tenant=decision.tenant)
         if isinstance(decision, Refused):
-            return _denied(decision)
+            return _denied(decision, target)
         admitted = decision.admitted
         is_guarded = admitted.is_guarded
         number = self._tickets.add(admitted, self._now()) if is_guarded else self._unguarded.add(admitted)
@@ -95,10 +98,10 @@ def _is_question(request: HttpRequest) -> bool:
     return request.target.startswith(f"{AUTHORIZE_PREFIX}/")
 
 
-def _denied(refused: Refused) -> HttpResponse:
-    """A "no", which Envoy passes to the client."""
+def _denied(refused: Refused, target: str) -> HttpResponse:
+    """A "no", which Envoy passes to the client, in the words of the API that was asked."""
     status = UNAVAILABLE_ON_THE_WIRE if refused.status == 503 else refused.status
-    return HttpResponse(status, (_JSON, *refused.headers), refused.body)
+    return HttpResponse(status, (_JSON, *refused.headers), in_form_of(refused, target).body)
 
 
 def _page(decision: Decision) -> HttpResponse:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gateway.prompt_parts import PartTokens, prompt_tokens
+from gateway.paths import Operation
+from gateway.prompt_parts import PartTokens, prompt_tokens, upload_tokens
 from gateway.reservations import Demand
 
 MOST_TOKENS = 2**31 - 1
@@ -26,15 +27,36 @@ class Dialect(StrEnum):
     RESPONSES = "responses"
     MESSAGES = "messages"
     INPUT_ONLY = "input-only"
-    """Embeddings, rerank, tokenize: nothing is written."""
+    """Embeddings, rerank: nothing is written."""
+    UPLOAD = "upload"
+    """A form with a file of sound; what is written is short, and the sound is what counts."""
+    NOTHING = "nothing"
+    """Counting tokens: no model runs."""
 
 
-_OUTPUT_FIELDS = {
+_DIALECTS = {
+    Operation.CHAT: Dialect.CHAT,
+    Operation.COMPLETION: Dialect.COMPLETION,
+    Operation.RESPONSES: Dialect.RESPONSES,
+    Operation.MESSAGES: Dialect.MESSAGES,
+    Operation.EMBEDDING: Dialect.INPUT_ONLY,
+    Operation.RERANK: Dialect.INPUT_ONLY,
+    Operation.TRANSCRIPTION: Dialect.UPLOAD,
+    Operation.TOKENIZE: Dialect.NOTHING,
+    Operation.COUNT_TOKENS: Dialect.NOTHING,
+}
+
+
+def dialect_of(operation: Operation) -> Dialect:
+    """Whose words a request for an operation is in."""
+    return _DIALECTS[operation]
+
+
+_OUTPUT_FIELDS: Mapping[Dialect, tuple[str, ...]] = {
     Dialect.CHAT: ("max_completion_tokens", "max_tokens"),
     Dialect.COMPLETION: ("max_tokens",),
     Dialect.RESPONSES: ("max_output_tokens",),
     Dialect.MESSAGES: ("max_tokens",),
-    Dialect.INPUT_ONLY: (),
 }
 _SEQUENCE_FIELDS: Mapping[Dialect, tuple[str, ...]] = {Dialect.CHAT: ("n",), Dialect.COMPLETION: ("n", "best_of")}
 
@@ -78,14 +100,18 @@ def estimate(document: Mapping[str, object], dialect: Dialect, parts: PartTokens
 
     Where two fields bound the output the larger counts: engines differ on which one they obey.
     """
+    if dialect is Dialect.NOTHING:
+        return TokenEstimate(0, 0, None)
+    if dialect is Dialect.UPLOAD:
+        return TokenEstimate(upload_tokens(document, parts), 0, None)
     output_tokens: int | None = None
-    for name in _OUTPUT_FIELDS[dialect]:
+    for name in _OUTPUT_FIELDS.get(dialect, ()):
         figure = _figure(document, name, 0, MOST_TOKENS)
         if isinstance(figure, BadField):
             return figure
         if figure is not None:
             output_tokens = max(figure, output_tokens or 0)
-    sequences = 0 if dialect is Dialect.INPUT_ONLY else 1
+    sequences = 1 if dialect in _OUTPUT_FIELDS else 0
     for name in _SEQUENCE_FIELDS.get(dialect, ()):
         figure = _figure(document, name, 1, MOST_SEQUENCES)
         if isinstance(figure, BadField):

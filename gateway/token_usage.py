@@ -1,8 +1,12 @@
 """How many tokens an answer took, as engines say it in OpenAI's and Anthropic's words."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+SOUND_TOKENS_PER_SECOND = 25
+"""As engines' audio encoders give."""
+_MOST_SECONDS = 10**6
 _MOST = 10**9
 """More tokens than any answer has; a figure above it is no figure."""
 
@@ -23,10 +27,12 @@ def usage_of(stated: object) -> TokenUsage | None:
 
     OpenAI's chats and completions say ``prompt_tokens`` and ``completion_tokens``, its responses ``input_tokens`` and
     ``output_tokens`` with the cached ones among the input. Anthropic's ``input_tokens`` leaves out what was read from
-    or written to the cache.
+    or written to the cache. Transcriptions say ``{"type": "duration", "seconds": 3}``.
     """
     if not isinstance(stated, Mapping):
         return None
+    if stated.get("type") == "duration":
+        return _of_sound(stated.get("seconds"))
     written, read = _count(stated, "cache_creation_input_tokens"), _count(stated, "cache_read_input_tokens")
     stated_input = _first_count(stated, "prompt_tokens", "input_tokens")
     stated_output = _first_count(stated, "completion_tokens", "output_tokens")
@@ -35,6 +41,14 @@ def usage_of(stated: object) -> TokenUsage | None:
     whole = (stated_input or 0) + (written or 0) + (read or 0)
     cached = read or _details(stated, "prompt_tokens_details") or _details(stated, "input_tokens_details")
     return TokenUsage(whole, min(cached, whole), stated_output or 0)
+
+
+def _of_sound(seconds: object) -> TokenUsage | None:
+    """A transcription says how long the sound is."""
+    is_length = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds <= _MOST_SECONDS
+    if not is_length or not isinstance(seconds, int | float):
+        return None
+    return TokenUsage(math.ceil(seconds * SOUND_TOKENS_PER_SECOND), 0, 0)
 
 
 def _details(stated: Mapping[str, object], key: str) -> int:
