@@ -17,7 +17,6 @@ _KEPT_BY_ENGINES = {
     "previous_response_id": "The field 'previous_response_id' is not served: no answer is kept; send the input whole.",
 }
 """Fields of a response that would have an engine keep or find what belongs to nobody."""
-_NO_FILTER = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +105,6 @@ def _allowed_route(index: SnapshotIndex, caller: Caller, model: object) -> Gatew
     route = index.routes.get((tenant, model))
     if route is None or not caller.key.admits(route.model):
         return model_not_found(caller, model)
-    if route.output_filter != _NO_FILTER:
-        message = (
-            f"The model {quoted(model)} asks for the output filter {quoted(route.output_filter)}, not served here."
-        )
-        return refuse(Reason.FILTER_UNAVAILABLE, message, tenant=tenant, model=model)
     return route
 
 
