@@ -141,15 +141,21 @@ class FakeEngine:
 
 @dataclass
 class FakeControlPlane:
-    """Serves one snapshot with ETag and long-poll."""
+    """Serves one snapshot with ETag and long-poll, and takes usage records."""
 
     snapshot: GatewaySnapshot
     port: int = 0
     heads: list[str] = field(default_factory=list)
+    usage: list[dict[str, object]] = field(default_factory=list)
+    """Records in the order in which they came, again and again where they did."""
+    usage_status: int = 200
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while (request := await read_request(reader)) is not None:
             self.heads.append(request[0])
+            if request[0].startswith("POST /v1/gateway/usage "):
+                await self._take_usage(writer, json.loads(request[1])["records"])
+                continue
             known = next((x[15:] for x in request[0].split("\r\n") if x.lower().startswith("if-none-match: ")), None)
             end = time.monotonic() + 5
             while self.snapshot.etag == known and time.monotonic() < end:  # noqa: ASYNC110 - set by another thread
@@ -158,6 +164,16 @@ class FakeControlPlane:
                 await answer(writer, 304, b"")
             else:
                 await answer(writer, 200, self.snapshot.model_dump_json().encode(), f"etag: {self.snapshot.etag}\r\n")
+
+    async def _take_usage(self, writer: asyncio.StreamWriter, records: list[dict[str, object]]) -> None:
+        if self.usage_status != 200:
+            await answer(writer, self.usage_status, b"")
+            return
+        known = {record["id"] for record in self.usage}
+        new = sum(record["id"] not in known for record in records)
+        self.usage += records
+        receipt = {"stored": new, "duplicates": len(records) - new, "too_old": 0, "too_new": 0}
+        await answer(writer, 200, json.dumps(receipt).encode())
 
 
 async def read_request(reader: asyncio.StreamReader) -> tuple[str, bytes] | None:
@@ -311,6 +327,22 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, world: World) -> Iterator[
         yield made
     finally:
         end_gateway(made)
+
+
+@pytest.fixture
+def gateway_maker(tmp_path: Path, world: World) -> Iterator[Callable[[], WholeGateway]]:
+    """Whole gateways that a test starts by itself, changes and kills."""
+    made: list[WholeGateway] = []
+
+    def make() -> WholeGateway:
+        folder = tmp_path / f"g{len(made)}"
+        folder.mkdir()
+        made.append(make_gateway(folder, world))
+        return made[-1]
+
+    yield make
+    for gateway in made:
+        end_gateway(gateway)
 
 
 def make_gateway(folder: Path, world: World) -> WholeGateway:
