@@ -154,8 +154,7 @@ class Admitted:
     def failed(self, address: str, pause_seconds: float = 0.0) -> bool:
         """The endpoint was asked in vain; whether it is ejected by that."""
         now = self._clock()
-        if pause_seconds > 0:
-            self._router.ejections.pause(address, now + pause_seconds)
+        self._router.ejections.pause(address, now + pause_seconds, now)
         return self._router.ejections.failed(address, now)
 
     def sent_to(self, address: str) -> None:
@@ -199,6 +198,8 @@ class Admitted:
         self._leave_endpoint(now)
         settled = self._settle(ending, now)
         self._leave_place(now, _service_of(settled))
+        if settled is not None:
+            self._router.used(self._address, settled.usage.input_tokens + settled.usage.output_tokens, now)
         leg, held = self._leg, self._leg.held
         self._on_end(
             self,

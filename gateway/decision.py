@@ -146,6 +146,7 @@ class DecisionCore:
         pools = {pool_of(arm) for route in index.routes.values() for arm in route.arms}
         self._budgets.replace(index.tenants, index.prices, now_unix_seconds)
         self._router.keep_only(index.addresses | index.hosted, pools)
+        self._router.hosted_limits.replace((arm for r in index.routes.values() for arm in r.arms), now_unix_seconds)
         self._prices = {price.model: price.tariff() for price in index.prices}
         self._budgets.restore(self._kept, now_unix_seconds)
         self._kept = ()

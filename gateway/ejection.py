@@ -57,11 +57,15 @@ class Ejections:
         del out[len(left) // 2 :]
         return [name for name in left if name not in out]
 
-    def take(self, name: str, pool: Sequence[str], now: float) -> bool:
-        """Whether a request may go to one of a pool now; the first one after an ejection is the probe, and alone."""
+    def take(self, name: str, pool: Sequence[str], now: float, *, is_counted: bool = False) -> bool:
+        """Whether a request may go to one of a pool now; the first one after an ejection is the probe, and alone.
+
+        One that is counted there already may be the reason for a pause, which is for those after it.
+        """
         if not self._sick and not self._paused:
             return True
-        if name not in self.usable(pool, now):
+        is_paused = self._paused.get(name, now) > now
+        if name not in self.usable(pool, now) and not (is_counted and is_paused):
             return False
         sick = self._sick.get(name)
         if sick is not None and sick.is_ejected and now >= sick.until and not self._is_out(name, now):
@@ -93,9 +97,10 @@ class Ejections:
         self._eject(sick, now)
         return True
 
-    def pause(self, name: str, until: float) -> None:
-        """It has said itself that it takes nothing before then."""
-        self._paused[name] = max(until, self._paused.get(name, until))
+    def pause(self, name: str, until: float, now: float) -> None:
+        """It takes nothing before then: it has said so itself, or its limits do."""
+        if until > now:
+            self._paused[name] = max(until, self._paused.get(name, until))
 
     def ejected(self, now: float) -> tuple[str, ...]:
         """Those that are ejected, for people."""

@@ -11,6 +11,7 @@ from random import Random
 from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
 from gateway.ejection import Ejections
+from gateway.hosted_limits import HostedLimits
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
 from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
 from gateway.prefix_indexes import PrefixIndexes
@@ -79,6 +80,7 @@ class Router:
         self._indexes = PrefixIndexes(
             lambda: PrefixIndex(capacity_blocks=capacity_blocks, ttl_seconds=ttl_seconds), self._settings.most_blocks
         )
+        self.hosted_limits = HostedLimits()
         self.ejections = Ejections()
         """Told by whoever asks the endpoints."""
         self._loads = LoadBook(prefill_tokens_per_second=self._settings.prefill_tokens_per_second)
@@ -124,7 +126,9 @@ class Router:
         After an ejection a yes is the probe's.
         """
         pool = [endpoint.address for endpoint in usable_endpoints(arm)]
-        return (is_counted or not self._is_full(address)) and self.ejections.take(address, pool, now)
+        return (is_counted or not self._is_full(address)) and self.ejections.take(
+            address, pool, now, is_counted=is_counted
+        )
 
     def _is_full(self, address: str) -> bool:
         return self._loads.in_flight(address) >= self._settings.most_requests
@@ -137,7 +141,12 @@ class Router:
             index = self._indexes.of(request.block_tokens)
             index.add_work(request.blocks[deepest - 1], candidate.uncached_tokens)
         self._note(candidate.address, request, now)
+        self.ejections.pause(candidate.address, self.hosted_limits.sent(candidate.address, now), now)
         return self._loads.start(candidate.address, candidate.uncached_tokens, now, is_watched=is_watched)
+
+    def used(self, address: str, tokens: int, now: float) -> None:
+        """A request at an endpoint took so many tokens, which a hosted one may count."""
+        self.ejections.pause(address, self.hosted_limits.used(address, tokens, now), now)
 
     def heard(self, address: str, request: RoutingRequest, uncached_tokens: int, now: float) -> InFlight:
         """Another gateway that shares its state has sent a request; its end will be told as well."""

@@ -158,10 +158,10 @@ async def wait_for_end(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 @contextlib.asynccontextmanager
 async def guarding(
-    passage: FakePassage, keep_alive_seconds: float = 60.0
+    passage: FakePassage, keep_alive_seconds: float = 60.0, engines: EngineConnections | None = None
 ) -> AsyncIterator[tuple[Guard, asyncio.StreamReader, asyncio.StreamWriter]]:
     """A client of a guard."""
-    engines = EngineConnections()
+    engines = engines or EngineConnections()
     guard = Guard(OneTicket(passage), engines, GuardSettings(keep_alive_seconds))
     server = guard.server(lambda _: HttpResponse(500))
     listener = await asyncio.get_running_loop().create_server(server.connection, "127.0.0.1", 0)

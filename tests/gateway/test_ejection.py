@@ -111,8 +111,8 @@ def test_the_only_endpoint_of_a_pool_is_never_ejected_not_even_for_its_probe():
 
 def test_a_pause_holds_even_for_the_only_one_and_ends():
     made = Ejections(SETTINGS)
-    made.pause("a", 10.0)
-    made.pause("a", 5.0)
+    made.pause("a", 10.0, 0.0)
+    made.pause("a", 5.0, 0.0)
     assert made.usable(["a"], 9.9) == []
     assert not made.take("a", ["a"], 9.9)
     assert made.usable(["a"], 10.0) == ["a"]
@@ -120,7 +120,7 @@ def test_a_pause_holds_even_for_the_only_one_and_ends():
 
 def test_endpoints_that_are_gone_are_forgotten():
     made = ejected()
-    made.pause("b", 10.0)
+    made.pause("b", 10.0, 0.0)
     made.keep_only({"c"})
     assert made.usable(POOL, 0.0) == POOL
     assert made.ejected(0.0) == ()
