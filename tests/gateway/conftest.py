@@ -228,7 +228,7 @@ class FakeServers:
                 self._tasks.discard(task)
                 writer.close()
 
-        listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+        listener = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=getattr(server, "tls", None))
         self._servers.append(listener)
         return listener.sockets[0].getsockname()[1]
 

@@ -1,16 +1,11 @@
 """Hosted engines: over TLS, with our key, without anything of the client's, and their troubles stay ours."""
 
 import asyncio
-import datetime
 import json
 import os
 import ssl
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from fleet.snapshot import HostedEndpoint
 from gateway.engine_connections import EngineConnections
@@ -19,6 +14,7 @@ from gateway.hosted_keys import HostedKeyError, HostedKeys
 from gateway.http_protocol import HttpRequest
 from gateway.passage import End
 from gateway.targets import hosted_at, pause_of
+from tests.gateway.certificates import certificate
 from tests.gateway.guarded import STREAM_HEAD, FakeEngine, FakePassage, ask, guarding, piece, whole_answer
 
 DONE = b"data: [DONE]\n\n"
@@ -37,31 +33,6 @@ def status(number, body=b"{}", more=""):
 async def stream(_, writer):
     writer.write(STREAM_HEAD + piece(DONE) + b"0\r\n\r\n")
     await writer.drain()
-
-
-def certificate(folder, *names):
-    """A self-made authority that says so of itself, with the key in the same file."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test")])
-    start = datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(start)
-        .not_valid_after(datetime.datetime(2100, 1, 1, tzinfo=datetime.UTC))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / "host.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(made.public_bytes(serialization.Encoding.PEM) + private)
-    return file
 
 
 class Host(FakeEngine):
