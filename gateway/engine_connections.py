@@ -62,6 +62,7 @@ class EngineConnection(asyncio.Protocol):
         self._reader = reader
         self._parser = httptools.HttpResponseParser(self)
         self._start_head()
+        self.flow(True)  # the answer before may have ended while its client was slow
         if self._transport is not None:
             self._transport.write(request)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 
 import structlog
 
@@ -29,6 +30,36 @@ def outlet_of(exchange: Exchange, path: str, passage: Passage) -> Outlet:
     return FilteredOutlet(exchange, path, chosen, is_usage_injected=is_injected)
 
 
+class BothFlow:
+    """Lets an engine go on while neither the client nor the filter holds it back."""
+
+    def __init__(self, engine: Callable[[bool], None]) -> None:
+        self._engine = engine
+        self._client_goes = self._filter_goes = self._goes = True
+
+    def client(self, goes: bool) -> None:
+        """Whether the client reads fast enough."""
+        self._client_goes = goes
+        self._tell()
+
+    def filter(self, goes: bool) -> None:
+        """Whether verdicts come fast enough."""
+        self._filter_goes = goes
+        self._tell()
+
+    def let_go(self) -> None:
+        """The engine has said all; its connection may serve another request now."""
+        if not self._goes:
+            self._engine(True)
+        self._engine = lambda _: None
+
+    def _tell(self) -> None:
+        goes = self._client_goes and self._filter_goes
+        if goes is not self._goes:
+            self._goes = goes
+            self._engine(goes)
+
+
 class FilteredOutlet(Outlet):
     """Usage is read from the engine's bytes and taken out where it was injected; what is left passes the filter."""
 
@@ -40,6 +71,12 @@ class FilteredOutlet(Outlet):
         """The answer can't be filtered, and its policy lets it pass then."""
         self._written = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._flow = BothFlow(lambda _: None)
+
+    def flow_to(self, engine: Callable[[bool], None]) -> Callable[[bool], None]:
+        """The engine also waits while too much waits for verdicts."""
+        self._flow = BothFlow(engine)
+        return self._flow.client
 
     def begin(self, status: int, headers: Headers) -> None:
         """The engine's status and headers; what is no stream of events comes in pieces only where it is too long."""
@@ -47,7 +84,9 @@ class FilteredOutlet(Outlet):
             if is_encoded(headers):
                 self._can_not("EncodedAnswer")
             elif is_event_stream(headers):
-                self._filtered = FilteredStream(self._chosen, self._exchange.write, self._ended)
+                self._filtered = FilteredStream(
+                    self._chosen, self._exchange.write, on_flow=self._filter_flows, on_over=self._ended
+                )
             else:
                 self._can_not("AnswerTooLarge")
         super().begin(status, headers if self._is_passing else without_bytes(headers))
@@ -72,6 +111,7 @@ class FilteredOutlet(Outlet):
             super().end()
             self._written.set()
             return
+        self._flow.let_go()
         self._filtered.feed(self._stream.finish())
         self._filtered.close()
 
@@ -128,6 +168,9 @@ class FilteredOutlet(Outlet):
         if not self._is_passing:
             self.fail(503, Reason.FILTER_UNAVAILABLE, _FAILED)
             self.on_stopped()
+
+    def _filter_flows(self, goes: bool) -> None:
+        self._flow.filter(goes)
 
     def _ended(self) -> None:
         """Nothing of the stream is held any more, or the filter has ended it."""

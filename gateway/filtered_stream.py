@@ -16,13 +16,24 @@ _log = structlog.get_logger("gateway.filter")
 class FilteredStream:
     """The engine's bytes in, the client's out, each time the filter lets some go."""
 
-    def __init__(self, chosen: AnswerFilter, write: Callable[[bytes], None], on_over: Callable[[], None]) -> None:
-        """``on_over`` is told once: nothing leaves any more, since all has left or the filter has ended the answer."""
+    def __init__(
+        self,
+        chosen: AnswerFilter,
+        write: Callable[[bytes], None],
+        *,
+        on_flow: Callable[[bool], None],
+        on_over: Callable[[], None],
+    ) -> None:
+        """``on_flow`` is told ``False`` when so much waits for verdicts that the engine has to wait, and ``True`` then.
+
+        ``on_over`` is told once: nothing leaves any more, since all has left or the filter has ended the answer.
+        """
         self._loop = asyncio.get_running_loop()
         self._chosen = chosen
         self._judge = chosen.judge
         self._filter = chosen.stream()
         self._write = write
+        self._on_flow = on_flow
         self._on_over = on_over
         self._timer: asyncio.TimerHandle | None = None
         self._asking: set[asyncio.Task[None]] = set()
@@ -94,12 +105,17 @@ class FilteredStream:
             self.stop()
             self._on_over()
             return
-        if self._judge is not None and (questions := growing.questions()):
-            task = self._loop.create_task(self._ask(self._judge, questions))
-            self._asking.add(task)
-            task.add_done_callback(self._asking.discard)
+        if self._judge is not None:
+            self._on_flow(not growing.is_full)
+            self._ask_of(self._judge, growing.questions())
         if self._timer is None and (due := growing.due) is not None:
             self._timer = self._loop.call_at(due, self._look)
+
+    def _ask_of(self, judge: Judge, questions: list[Question]) -> None:
+        if questions:
+            task = self._loop.create_task(self._ask(judge, questions))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
 
     def _look(self) -> None:
         self._timer = None

@@ -44,6 +44,10 @@ class Outlet:
         """Events with output that passed."""
         return self._stream.events
 
+    def flow_to(self, engine: Callable[[bool], None]) -> Callable[[bool], None]:
+        """Whom the client tells whether the engine may go on."""
+        return engine
+
     def begin(self, status: int, headers: Headers) -> None:
         """The engine's status and headers, unless a comment went before."""
         if not self._exchange.is_begun:

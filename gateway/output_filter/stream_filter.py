@@ -54,6 +54,11 @@ class StreamFilter:
         return self._answer.blocked
 
     @property
+    def is_full(self) -> bool:
+        """Whether the engine had better wait for the verdicts that are missing."""
+        return len(self._held) > MAX_HELD_EVENTS or self._held_bytes > MAX_HELD_BYTES
+
+    @property
     def is_passing(self) -> bool:
         """Whether it failed, and its policy lets the answer pass from there on."""
         return self._is_open
