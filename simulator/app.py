@@ -3,28 +3,34 @@
 import asyncio
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from simulator.api_errors import ApiError
+from simulator.chat_forms import as_chat
 from simulator.dialects import metrics_for, wire_for
+from simulator.direct_answers import DirectAnswers
 from simulator.engine_state import state_of
 from simulator.generation import Generation
 from simulator.generation_request import Endpoint, GenerationRequest, read_request
-from simulator.http_messages import BodyTooLargeError, Receive, Reply, Request, Scope, Send, send_reply
+from simulator.http_messages import BodyTooLargeError, Handler, Receive, Reply, Request, Scope, Send, send_reply
 from simulator.identifiers import fresh_id
 from simulator.metrics_book import HttpExchange
-from simulator.prompts import chat_text
 from simulator.request_body import read_body
 from simulator.runtime import ClientLeftError, EngineBusyError, EngineRuntime
-from simulator.settings import Dialect, EngineSettings
+from simulator.settings import Dialect, EngineSettings, Task
 from simulator.sse import DONE, event, json_bytes, with_keep_alive
-from simulator.tokens import pieces_of, token_ids
-
-Handler = Callable[[Request], Awaitable[Reply]]
+from simulator.wire_messages import message_error
 
 QUICKLY_READ_BYTES = 256 * 1024
 
+_COMMON_PATHS = ("/v1/chat/completions", "/v1/completions")
+"""Served by every engine; the other forms of a chat were captured from vLLM alone."""
+_ENDPOINTS = {
+    **dict(zip(_COMMON_PATHS, (Endpoint.CHAT, Endpoint.COMPLETION), strict=True)),
+    "/v1/responses": Endpoint.RESPONSES,
+    "/v1/messages": Endpoint.MESSAGES,
+}
 _SILENT = frozenset({"/metrics", "/health", "/load", "/ping", "/version"})
 """Paths that the engine does not count in its own HTTP metrics."""
 
@@ -39,6 +45,7 @@ class EngineApp:
         self._wire = wire_for(settings.dialect)
         self.runtime = EngineRuntime(settings, self._metrics)
         self._generation = Generation(settings, self._wire, self.runtime, self._metrics)
+        self._direct = DirectAnswers(settings)
         self._is_vllm = settings.dialect is Dialect.VLLM
         self._routes = self._build_routes()
 
@@ -67,9 +74,8 @@ class EngineApp:
             status, detail = (404, "Not Found") if methods is None else (405, "Method Not Allowed")
             reply = self._with_headers(request, Reply(status, json_bytes({"detail": detail})))
             return status, await send_reply(reply, send)
-        if request.path in {"/v1/chat/completions", "/v1/completions"}:
-            endpoint = Endpoint.CHAT if request.path.startswith("/v1/chat") else Endpoint.COMPLETION
-            return await self._generate(request, endpoint, send)
+        if request.path in _ENDPOINTS:
+            return await self._generate(request, _ENDPOINTS[request.path], send)
         try:
             reply = await methods[request.method](request)
         except ApiError as error:
@@ -80,12 +86,12 @@ class EngineApp:
         try:
             wanted = await self._read(await request.body(), endpoint)
         except (ApiError, BodyTooLargeError) as error:
-            reply = self._refusal(error)
+            reply = self._refusal(error, endpoint)
             return reply.status, await send_reply(self._with_headers(request, reply), send)
         try:
             head, ticket = self._generation.start(wanted)
         except (ApiError, EngineBusyError) as error:
-            reply = self._refusal(error, in_stream=wanted.streams)
+            reply = self._refusal(error, endpoint, in_stream=wanted.streams)
             return reply.status, await send_reply(self._with_headers(request, reply), send)
         try:
             async with request.watched(lambda: self.runtime.abort(ticket)):
@@ -103,21 +109,33 @@ class EngineApp:
     async def _read(self, raw: bytes, endpoint: Endpoint) -> GenerationRequest:
         """The request; a long one is read beside the others, which go on meanwhile."""
         if len(raw) <= QUICKLY_READ_BYTES:
-            return read_request(read_body(raw), endpoint, self.settings)
-        return await asyncio.to_thread(lambda: read_request(read_body(raw), endpoint, self.settings))
+            return self._wanted(raw, endpoint)
+        return await asyncio.to_thread(self._wanted, raw, endpoint)
 
-    def _refusal(self, error: ApiError | BodyTooLargeError | EngineBusyError, *, in_stream: bool = False) -> Reply:
+    def _wanted(self, raw: bytes, endpoint: Endpoint) -> GenerationRequest:
+        body = as_chat(read_body(raw), endpoint)
+        read_as = Endpoint.COMPLETION if endpoint is Endpoint.COMPLETION else Endpoint.CHAT
+        return replace(read_request(body, read_as, self.settings), endpoint=endpoint)
+
+    def _refusal(
+        self,
+        error: ApiError | BodyTooLargeError | EngineBusyError,
+        endpoint: Endpoint = Endpoint.CHAT,
+        *,
+        in_stream: bool = False,
+    ) -> Reply:
+        write = message_error if endpoint is Endpoint.MESSAGES else self._wire.error
         if isinstance(error, BodyTooLargeError):
             error = ApiError(413, "BadRequestError", "the request body is larger than 64 MiB")
         if isinstance(error, ApiError):
-            return Reply(error.status, json_bytes(self._wire.error(error)))
+            return Reply(error.status, json_bytes(write(error)))
         busy = self._wire.busy()
         if in_stream and self.settings.dialect is Dialect.SGLANG:
             # SGLang has answered 200 by the time its queue refuses a stream; the error is an event.
             shown = {**self._wire.error(busy), "type": "SERVICE_UNAVAILABLE"}
             body = event({"error": shown}) + DONE
             return Reply(200, body, "text/event-stream; charset=utf-8")
-        return Reply(busy.status, json_bytes(self._wire.error(busy)))
+        return Reply(busy.status, json_bytes(write(busy)))
 
     def _with_headers(self, request: Request, reply: Reply) -> Reply:
         if not self._is_vllm:
@@ -140,10 +158,10 @@ class EngineApp:
         routes: dict[str, Mapping[str, Handler]] = {
             "/health": {"GET": self._empty},
             "/v1/models": {"GET": self._models},
-            "/v1/chat/completions": {"POST": self._empty},
-            "/v1/completions": {"POST": self._empty},
-            "/tokenize": {"POST": self._tokenize},
+            **self._direct.routes,
         }
+        if self.settings.api.task is Task.GENERATE:
+            routes |= {path: {"POST": self._empty} for path in _ENDPOINTS if self._is_vllm or path in _COMMON_PATHS}
         if self.settings.api.metrics_are_on:
             routes[self._metrics.path] = {"GET": self._metrics_text}
         match self.settings.dialect:
@@ -191,14 +209,3 @@ class EngineApp:
 
     async def _iteration_stats(self, request: Request) -> Reply:
         return Reply(200, b"[]")
-
-    async def _tokenize(self, request: Request) -> Reply:
-        body = read_body(await request.body())
-        text = body.text("prompt")
-        if text is None:
-            body.need("messages")
-            text, _ = chat_text(body.items("messages"), body.items("tools"))
-        tokens = token_ids(pieces_of(text))
-        limit = self.settings.limits.max_model_len
-        answer = {"count": len(tokens), "max_model_len": limit, "tokens": list(tokens), "token_strs": None}
-        return Reply(200, json_bytes(answer))

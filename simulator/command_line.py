@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from simulator.engine_flags import CommandLineError, EngineFlags, image_limit, read_engine_flags
-from simulator.settings import ApiSettings, CacheSettings, Dialect, EngineSettings, Limits, Pace
+from simulator.settings import ApiSettings, CacheSettings, Dialect, EngineSettings, Limits, Pace, Task
 
 DEFAULT_KV_TOKENS = 262_144
 """KV tokens of an engine that is not told its number of blocks: a mid-size model on one large GPU."""
@@ -34,7 +34,7 @@ def read_command_line(argv: Sequence[str]) -> EngineSettings:
         model=model,
         host=flags.text("host", "server-name", "http-address") or "127.0.0.1",
         port=flags.number("port", "server-port", "http-port") or _DEFAULT_PORT[dialect],
-        api=_api(dialect, flags, model, options.multimodal),
+        api=replace(_api(dialect, flags, model, options.multimodal), task=Task(options.task)),
         limits=_limits(dialect, flags, cache),
         cache=cache,
         pace=_pace(options, flags),
@@ -65,6 +65,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--prefill-tokens-per-second", type=_above_zero, default=defaults.prefill_tokens_per_second)
     parser.add_argument("--decode-seconds", type=float, default=defaults.decode_seconds, help="seconds a token")
     parser.add_argument("--kv-tokens", type=int, default=None, help="KV tokens when the engine argv names no blocks")
+    parser.add_argument(
+        "--task", choices=[task.value for task in Task], default=Task.GENERATE.value, help="of the model"
+    )
     parser.add_argument("--multimodal", action="store_true", help="take image parts")
     return parser
 

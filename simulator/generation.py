@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import replace
 
 from simulator.answer import Choice, Delta, Head, Json, Timing, Usage, Wire
@@ -14,7 +14,20 @@ from simulator.scheduler import Sequence
 from simulator.settings import EngineSettings
 from simulator.signals import Measure, Recorder
 from simulator.sse import DONE, event
+from simulator.wire_messages import MessageScript, message_body
+from simulator.wire_responses import ResponseScript, response_body
 from simulator.words import seed_of
+
+_ID_PREFIXES = {
+    Endpoint.CHAT: "chatcmpl-",
+    Endpoint.COMPLETION: "cmpl-",
+    Endpoint.RESPONSES: "resp_",
+    Endpoint.MESSAGES: "chatcmpl-",
+}
+_SCRIPTS: Mapping[Endpoint, Callable[[Head], ResponseScript | MessageScript]] = {
+    Endpoint.RESPONSES: ResponseScript,
+    Endpoint.MESSAGES: MessageScript,
+}
 
 
 class Generation:
@@ -44,8 +57,7 @@ class Generation:
         ticket = self._runtime.submit(sequences, request.choices_per_prompt)
         self._recorder.measure(Measure.ASKED_CHOICES, request.choices_per_prompt)
         self._recorder.measure(Measure.ASKED_TOKENS, request.max_tokens)
-        prefix = "chatcmpl-" if request.endpoint is Endpoint.CHAT else "cmpl-"
-        return Head(fresh_id(prefix), int(time.time()), request, self._settings), ticket
+        return Head(fresh_id(_ID_PREFIXES[request.endpoint]), int(time.time()), request, self._settings), ticket
 
     async def whole(self, head: Head, ticket: Ticket) -> Json:
         """Return the body of a complete answer."""
@@ -54,11 +66,22 @@ class Generation:
             pieces[token.choice].append(token.piece)
         choices = [Choice(index, tuple(made), self._echo(head.request, index)) for index, made in enumerate(pieces)]
         usage = Usage(ticket.prompt_tokens, sum(map(len, pieces)), ticket.cached_tokens)
-        write = self._wire.chat if head.request.endpoint is Endpoint.CHAT else self._wire.completion
-        return write(head, choices, usage, self._timing(ticket))
+        match head.request.endpoint:
+            case Endpoint.CHAT:
+                return self._wire.chat(head, choices, usage, self._timing(ticket))
+            case Endpoint.COMPLETION:
+                return self._wire.completion(head, choices, usage, self._timing(ticket))
+            case Endpoint.RESPONSES:
+                return response_body(head, choices, usage)
+            case Endpoint.MESSAGES:
+                return message_body(head, choices, usage)
 
     async def stream(self, head: Head, ticket: Ticket) -> AsyncIterator[bytes]:
         """Yield the events of a streamed answer."""
+        if head.request.endpoint in _SCRIPTS:
+            async for told in self._told(head, ticket):
+                yield told
+            return
         started: set[int] = set()
         prompt_tokens = ticket.prompt_tokens
         made = 0
@@ -80,6 +103,21 @@ class Generation:
             usage = Usage(prompt_tokens, made, ticket.cached_tokens)
             yield event(self._wire.closing(head, usage, self._timing(ticket)))
         yield DONE
+
+    async def _told(self, head: Head, ticket: Ticket) -> AsyncIterator[bytes]:
+        """Yield the events of an API that names them."""
+        script = _SCRIPTS[head.request.endpoint](head)
+        made: list[Piece] = []
+        async for token in self._runtime.tokens(ticket):
+            if not made:
+                for told in script.opening(Usage(ticket.prompt_tokens, 0, ticket.cached_tokens)):
+                    yield told
+            made.append(token.piece)
+            for told in script.piece(token.piece):
+                yield told
+        usage = Usage(ticket.prompt_tokens, len(made), ticket.cached_tokens)
+        for told in script.closing(Choice(0, tuple(made)), usage):
+            yield told
 
     def _openings(self, head: Head, choice: int, usage: Usage, *, is_very_first: bool) -> list[Json]:
         everyone = range(len(head.request.prompts) * head.request.choices_per_prompt)

@@ -13,10 +13,14 @@ from simulator.tokens import pieces_of, token_ids
 
 
 class Endpoint(StrEnum):
-    """The two ways to ask for text."""
+    """The ways to ask for text."""
 
     CHAT = "chat"
     COMPLETION = "completion"
+    RESPONSES = "responses"
+    """OpenAI's newer form of a chat."""
+    MESSAGES = "messages"
+    """Anthropic's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,7 @@ def read_request(body: Body, endpoint: Endpoint, settings: EngineSettings) -> Ge
     api = settings.api
     body.need("messages" if endpoint is Endpoint.CHAT else "prompt")
     prompts = _prompts(body, endpoint, settings)
-    model = _model(body, settings)
+    model = model_of(body, settings)
     options = body.part("stream_options")
     always = api.always_sends_usage
     return GenerationRequest(
@@ -86,7 +90,7 @@ def read_request(body: Body, endpoint: Endpoint, settings: EngineSettings) -> Ge
     )
 
 
-def _model(body: Body, settings: EngineSettings) -> str:
+def model_of(body: Body, settings: EngineSettings) -> str:
     """Return the model to answer with: TensorRT-LLM and SGLang take any name, the others only their own."""
     names = settings.api.served_names + settings.api.adapters
     model = body.text("model")

@@ -83,6 +83,9 @@ class Request:
         when_gone()
 
 
+Handler = Callable[[Request], Awaitable[Reply]]
+
+
 async def send_reply(reply: Reply, send: Send) -> int:
     """Send a response and return how many body bytes a content-length announced."""
     headers = [] if reply.stream is not None else [(b"content-length", str(len(reply.body)).encode())]

@@ -37,6 +37,15 @@ class CacheSettings:
     block_size_was_given: bool = False
 
 
+class Task(StrEnum):
+    """What the model of an engine is for."""
+
+    GENERATE = "generate"
+    EMBED = "embed"
+    RANK = "rank"
+    TRANSCRIBE = "transcribe"
+
+
 @dataclass(frozen=True, slots=True)
 class ApiSettings:
     """What the HTTP side answers with."""
@@ -53,6 +62,7 @@ class ApiSettings:
     returns_request_ids: bool = False
     image_limit: int | None = None
     """Images that a prompt may hold; `None` for a model that sees none."""
+    task: Task = Task.GENERATE
     keep_alive_seconds: float | None = None
     """Seconds without an event after which a comment is sent; `None` never sends one."""
 

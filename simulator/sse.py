@@ -15,6 +15,11 @@ def event(chunk: Mapping[str, Any]) -> bytes:
     return b"data: " + json_bytes(chunk) + b"\n\n"
 
 
+def named_event(name: str, chunk: Mapping[str, Any]) -> bytes:
+    """Return one event with a name."""
+    return f"event: {name}\n".encode() + event(chunk)
+
+
 def json_bytes(value: Mapping[str, Any]) -> bytes:
     """Return compact JSON, not escaped beyond need."""
     return _COMPACT.encode(value).encode("utf-8", "replace")
