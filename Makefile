@@ -12,13 +12,14 @@ EMPTY :=
 HEAVY_MARKS := mark\.($(subst $(EMPTY) or $(EMPTY),|,$(HEAVY)))\b
 # The files of the heavy tiers, unless TEST_ARGS names some: collecting every test takes half a minute.
 HEAVY_FILES = $(if $(findstring tests/,$(TEST_ARGS)),,$(shell grep -rlE "$(HEAVY_MARKS)" tests --include="*.py"))
+BENCH_ARGS ?=
 BIN := .venv/bin
 INSTALLED := .venv/.installed
 UV_READY := .tools/uv/.installed
 PATHS := cli control_plane engines fleet gateway infra local policies simulator sources workloads tests benchmarks .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-heavy check format-check lint imports types audit fix reference lock tools clean
+.PHONY: help install demo test test-all test-heavy check format-check lint imports types audit fix reference bench lock tools clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -69,6 +70,9 @@ fix: $(INSTALLED) ## format, and repair what ruff can repair
 
 reference: $(INSTALLED) ## write the reference pages of docs/ again from the code
 	@$(BIN)/python .ci/reference
+
+bench: $(INSTALLED) ## the gateway's benchmarks into docs/reference/performance.md (BENCH_ARGS=--quick: only whether they work)
+	@$(BIN)/python benchmarks/bench.py $(BENCH_ARGS)
 
 lock: $(UV_READY) ## make the locks again from pyproject.toml (LOCK_ARGS=--upgrade for newer versions)
 	@COOLDOWN="$(COOLDOWN)" $(PYTHON) .ci/lock.py $(LOCK_ARGS)

@@ -24,6 +24,10 @@ _WHOLE = (
     b'"message":{"role":"assistant","content":"A word or two."},"finish_reason":"stop"}],' + _USED + b"}"
 )
 _MODELS = b'{"object":"list","data":[{"id":"chat","object":"model","created":0,"owned_by":"mock"}]}'
+_METRICS = b"".join(
+    b'# TYPE vllm:%b gauge\nvllm:%b{engine="0",model_name="chat"} 0.0\n' % (name, name)
+    for name in (b"num_requests_running", b"num_requests_waiting", b"kv_cache_usage_perc")
+)
 _SERVER_INFO = b'{"model_path":"chat","tokenizer_path":"chat","served_model_name":"chat","version":"0"}'
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _LAST = b"0\r\n\r\n"
@@ -40,7 +44,7 @@ def _piece(data: bytes) -> bytes:
 _WHOLE_ANSWER = _answer(_WHOLE)
 _OTHERS = {
     b"/v1/models": _answer(_MODELS),
-    b"/metrics": _answer(b"", b"text/plain"),
+    b"/metrics": _answer(_METRICS, b"text/plain; version=0.0.4; charset=utf-8"),
     b"/server_info": _answer(_SERVER_INFO),
 }
 _OK = _answer(b"{}")

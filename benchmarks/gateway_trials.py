@@ -63,9 +63,7 @@ class Chunks(NamedTuple):
 
 def requests(way: Way, core: str, seconds: float, folder: Path, *, is_long: bool) -> Rate:
     """As many requests as it takes from one generator."""
-    characters, connections = (
-        (LONG_CHARACTERS, LONG_CONNECTIONS) if is_long else (SHORT_CHARACTERS, SHORT_CONNECTIONS)
-    )
+    characters, connections = (LONG_CHARACTERS, LONG_CONNECTIONS) if is_long else (SHORT_CHARACTERS, SHORT_CONNECTIONS)
     script = folder / "wrk.lua"
     words = {"KEY": KEY, "PROMPTS": PROMPTS, "CHARACTERS": characters, "MODEL": way.model, "PATH": PATH}
     text = _WRK
@@ -95,11 +93,11 @@ def latencies(ways: Iterable[Way], core: str, seconds: float, rounds: int) -> Ma
     return {name: one["seconds"] for name, one in found.items()}
 
 
-def streams(way: Way, core: str, seconds: float, *, is_usage_asked: bool) -> Chunks:
+def streams(way: Way, core: str, seconds: float, *, is_usage_asked: bool, connections: int = STREAMS) -> Chunks:
     """Streams side by side."""
     options = {"stream_options": {"include_usage": True}} if is_usage_asked else {}
     request = request_text(way.model, stream=True, **options)
-    told = {"port": way.contender.port, "request": request, "seconds": seconds, "connections": STREAMS}
+    told = {"port": way.contender.port, "request": request, "seconds": seconds, "connections": connections}
     before = way.contender.cpu_seconds()
     found = _load(core, "streams", told)
     spent = way.contender.cpu_seconds() - before
