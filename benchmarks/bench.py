@@ -84,8 +84,8 @@ def _head() -> str:
         (
             "# Performance of the gateway",
             "",
-            "Written by `make bench`; do not edit. Figures of one machine say little about another: what counts are the",
-            "ratios of one run. A bar says what the product keeps.",
+            "Written by `make bench`; do not edit. Figures of one machine say little about another: what counts are",
+            "the ratios of one run. A bar says what the product keeps.",
             "",
             f"Machine: {machine}. Python {platform.python_version()}, Envoy {envoy}.",
             "",

@@ -1,7 +1,7 @@
 """What the gateway costs over plain Envoy and beside other routers, with the bars that the product keeps.
 
-Run: ``python benchmarks/gateway_speed.py [--quick] [-o FILE]``. The load and the engines have one core, each contender has
-another one with all its processes, one at a time; the rounds go through all of them in turn, and each figure is the
+Run: ``python benchmarks/gateway_speed.py [--quick] [-o FILE]``. The load and the engines have one core, each contender
+has another one with all its processes, one at a time; the rounds go through all of them in turn, and each figure is the
 median of the rounds, each ratio of the ratios in one round. Needs wrk and taskset (Debian: apt-get install wrk).
 Peers: ``python benchmarks/gateway_peers.py`` installs them; without them their rows say so.
 """
