@@ -15,7 +15,7 @@ from tests.gateway.filtering import MASKED, TEXT, VALUES, is_clean
 
 CHAT = "/v1/chat/completions"
 USAGE = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
-HEAD = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m"}
+HEAD = {"id": "c"}
 LABELS = {name: "SSN" if name == "us_ssn" else name.upper() for name in VALUES}
 
 
@@ -54,6 +54,7 @@ def read(stream: bytes) -> dict[tuple, str]:
 
 
 ARGUMENTS = json.dumps({"to": VALUES["email"], "pay": {"card": VALUES["card"], "iban": VALUES["iban"]}, "n": 7})
+FINISH = line({"index": 0, "delta": {}, "finish_reason": "stop"})
 STREAM = streamed([TEXT, TEXT.replace("the", "an")], ARGUMENTS)
 
 
@@ -64,6 +65,8 @@ class SayingEngine:
     stream: bytes = STREAM
     text: str = TEXT
     size: int = 1_000_000
+    without_end: bytes = b""
+    """What comes after the stream, again and again."""
     port: int = 0
     bodies: list[bytes] = field(default_factory=list)
     left: int = 0
@@ -88,6 +91,10 @@ class SayingEngine:
                 for start in range(0, len(self.stream), self.size):
                     writer.write(chunk(self.stream[start : start + self.size]))
                     await writer.drain()
+                while self.without_end:
+                    writer.write(chunk(self.without_end))
+                    await writer.drain()
+                    await asyncio.sleep(0)
                 writer.write(b"0\r\n\r\n")
                 await writer.drain()
             except ConnectionError:
@@ -170,12 +177,13 @@ def whole(tmp_path_factory, world, until):
 def filtering(whole):
     """As it was made."""
     whole.engine.stream, whole.engine.text, whole.engine.size = STREAM, TEXT, 1_000_000
+    whole.engine.without_end = b""
     whole.moderation.seconds, whole.moderation.status = 0.0, 200
     yield whole
     assert not any(value in whole.gateway.gateway_log for value in VALUES.values())
 
 
-@pytest.mark.parametrize("size", [1, 2, 61, 1_000_000])
+@pytest.mark.parametrize("size", [1, 61, 1_000_000])
 def test_of_two_routes_on_one_listener_the_body_chooses_and_the_filtered_one_leaks_nothing(filtering, size):
     filtering.use("pii")
     filtering.engine.size = size
@@ -258,8 +266,9 @@ SAID = "All is well today. You are wicked indeed. And more of it. "
 
 def test_a_sentence_that_the_moderation_service_flags_ends_the_answer_and_the_engine(filtering, until):
     filtering.use("judged", classes={"email": Mode.MASK}, moderation=Moderation())
-    filtering.engine.stream = streamed([f"Ask {VALUES['email']} now. {SAID}" + "And so on. " * 20_000], "")
-    filtering.engine.size, left = 20_000, filtering.engine.left
+    filtering.engine.stream = streamed([f"Ask {VALUES['email']} now. {SAID}"], "").partition(FINISH)[0]
+    filtering.engine.without_end = 100 * line({"index": 0, "delta": {"content": "And so on. "}})
+    left = filtering.engine.left
     answer = filtering.post(stream=True)
     assert answer.content.endswith(b'"finish_reason":"content_filter"}]}\n\ndata: [DONE]\n\n')
     assert read(answer.content)[0,] == "Ask [EMAIL] now. All is well today. "
