@@ -11,6 +11,8 @@ from fleet.spec import Name
 from fleet.token_issuer import TokenIssuer
 from fleet.value import Value
 
+_KV_ADDRESS = r"(tcp://\{host\}:[0-9]{1,5}|ipc:///[A-Za-z0-9._/{}-]{1,90})"
+KV_EVENTS_PATTERN = rf"^{_KV_ADDRESS}(,{_KV_ADDRESS})?$"
 HOSTED_URL_PATTERN = r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?(/[A-Za-z0-9._~/-]*)?$"
 """Without credentials, query or fragment: it stands in logs."""
 WORD_PATTERN = r"^[a-z][a-z0-9-]{0,62}$"
@@ -91,6 +93,9 @@ class GatewayArm(Value):
     """Whether its engine was started to serve requests by the priority that they carry."""
     tenants: tuple[Name, ...] = ()
     """Who may be sent to it; empty = all tenants of the route. Weights are shares among the arms of one tenant."""
+    kv_events: Annotated[str, StringConstraints(pattern=KV_EVENTS_PATTERN)] | None = None
+    """Where its engines publish over ZeroMQ which prompts they hold, and after a comma where they repeat what was
+    missed: ``tcp://{host}:5557,tcp://{host}:5558``, where ``{host}`` and ``{port}`` are those of the endpoint."""
     hosted: HostedEndpoint | None = None
     """Somebody else's engine in the place of endpoints."""
     serves: tuple[Annotated[str, StringConstraints(pattern=WORD_PATTERN)], ...] = ()
@@ -114,6 +119,15 @@ class QueueLimits(Value):
     """A request that can't have its turn within this time is refused."""
 
 
+class GatewayShadow(Value):
+    """An arm that gets copies of requests, whose answers nobody sees and nobody pays for."""
+
+    arm: GatewayArm
+    """Its weight counts for nothing."""
+    share: Annotated[float, Field(ge=0, le=1)]
+    """Of the requests of its tenants."""
+
+
 class GatewayRoute(Value):
     """A public model name, who may ask for it, and where it goes."""
 
@@ -132,6 +146,7 @@ class GatewayRoute(Value):
     """Other public names that lead here; a route of that very name comes first."""
     fallbacks: tuple[str, ...] = ()
     """Public models, in this order, that serve when none of its engines can; only within the scopes of who asks."""
+    shadow: GatewayShadow | None = None
     first_byte_seconds: Seconds | None = None
     """How long an engine may take to the first byte of its answer; of one that is not streamed that is the whole."""
     idle_seconds: Seconds | None = None

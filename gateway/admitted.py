@@ -9,6 +9,7 @@ from gateway.billed import Billed
 from gateway.body_edits import Edit, apply_edits
 from gateway.budgets import Budgets
 from gateway.legs import Leg, Legs
+from gateway.mirror import Mirror
 from gateway.passage import End, Ending, Patience
 from gateway.refusals import Refused
 from gateway.reservations import Basis, Reservation, Settled
@@ -63,6 +64,8 @@ class Admitted:
         self.is_stream = is_stream
         self.is_guarded = is_guarded
         """Whether a guard passes it on; else Envoy does, and says now and then that it still runs."""
+        self.mirror: Mirror | None = None
+        """A copy for a shadow, which goes out when its turn has come."""
         self._leg = leg
         self._legs = legs
         self._asked_model = asked_model

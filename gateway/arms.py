@@ -21,6 +21,11 @@ def pick_arm(arms: Sequence[GatewayArm], conversation: bytes) -> GatewayArm | No
     return max(candidates, key=lambda arm: _attraction(arm, conversation), default=None)
 
 
+def arms_of(route: GatewayRoute) -> tuple[GatewayArm, ...]:
+    """All arms of a route, the shadow's too."""
+    return route.arms if route.shadow is None else (*route.arms, route.shadow.arm)
+
+
 def arms_for(route: GatewayRoute, tenant: str) -> tuple[GatewayArm, ...]:
     """The arms of a route that a tenant may be sent to."""
     return tuple(arm for arm in route.arms if not arm.tenants or tenant in arm.tenants)

@@ -11,14 +11,14 @@ from fleet.budget import Tariff
 from fleet.snapshot import GatewayArm
 from gateway.admitted import Admitted, Ended
 from gateway.answer_filter import AnswerFilter
-from gateway.arms import pool_of
+from gateway.arm_edits import edits_for
+from gateway.arms import arms_of, pool_of
 from gateway.asked import Asked, Request, asked_of, authorization_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
 from gateway.billed import Billed
 from gateway.budget_state import KeptAccount
 from gateway.budgets import Budgets
-from gateway.cache_salt import arms_that_salt, members
-from gateway.engine_priority import priority_member
+from gateway.cache_salt import arms_that_salt
 from gateway.exhausted import Exhausted
 from gateway.ext_authz import (
     DEPLOYMENT_HEADER,
@@ -31,10 +31,10 @@ from gateway.ext_authz import (
 from gateway.guardless import needs_guard, words_for_envoy
 from gateway.index import SnapshotIndex
 from gateway.legs import Leg, Legs, ways_of
+from gateway.mirror import Mirror, MirrorName, shadow_choice
 from gateway.passage import Patience
 from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, refuse
-from gateway.request_edits import request_edits
 from gateway.request_filter import filter_for
 from gateway.reservations import Reservation
 from gateway.routed_prompt import conversation_of, routing_request
@@ -146,7 +146,7 @@ class DecisionCore:
         pools = {pool_of(arm) for route in index.routes.values() for arm in route.arms}
         self._budgets.replace(index.tenants, index.prices, now_unix_seconds)
         self._router.keep_only(index.addresses | index.hosted, pools)
-        self._router.hosted_limits.replace((arm for r in index.routes.values() for arm in r.arms), now_unix_seconds)
+        self._router.hosted_limits.replace((arm for r in index.routes.values() for arm in arms_of(r)), now_unix_seconds)
         self._prices = {price.model: price.tariff() for price in index.prices}
         self._budgets.restore(self._kept, now_unix_seconds)
         self._kept = ()
@@ -199,6 +199,7 @@ class DecisionCore:
         if isinstance(leg, Refused):
             return leg
         admitted = self._admitted(asked, leg, legs, watch, chosen)
+        admitted.mirror = self._mirror(asked, leg, size, now)
         headers = self._budgets.headers(tenant.name, leg.model, now)
         arm, addresses = leg.arm, leg.choice.addresses
         return Allowed(
@@ -207,7 +208,7 @@ class DecisionCore:
 
     def _leg(self, size: TokenEstimate, asked: Asked, arms: Sequence[GatewayArm], now: float) -> Leg | Refused | None:
         """One way that the request may go, and what is held for it; ``None`` = no engine of these arms is ready."""
-        tenant, route, wanted = asked.caller.tenant, asked.route, asked.document.get("model")
+        tenant, route = asked.caller.tenant, asked.route
         routed = self._route(asked, arms_that_salt(asked, route, arms), now)
         if routed is None:
             return None
@@ -216,13 +217,19 @@ class DecisionCore:
         held = self._budgets.reserve(tenant.name, route.model, demand, now)
         if isinstance(held, Exhausted):
             return _exhausted(asked, held)
-        served = arm.hosted.model if arm.hosted else route.model
-        model = None if wanted == served else served
-        body, more = asked.request.body, members(asked, route)
-        more = {**more, **priority_member(arm, tenant.priority, asked.document)}
-        edits = request_edits(body, asked.document, asked.operation, _bound(held, size), model=model, more=more)
+        edits = edits_for(asked, arm, _bound(held, size))
         billed = Billed(asked.caller.key.id, now, self._prices.get(route.model))
         return Leg(route, arm, choice, held, edits, self._patience.of(route), billed)
+
+    def _mirror(self, asked: Asked, leg: Leg, size: TokenEstimate, now: float) -> Mirror | None:
+        """The copy for a shadow, where there is one of this request."""
+        tenant, route = asked.caller.tenant.name, asked.route
+        found = shadow_choice(route, tenant, self._router, leg.choice.request, now, self._chance)
+        if found is None:
+            return None
+        arm, choice = found
+        edits = edits_for(asked, arm, _bound(leg.held, size)).edits
+        return Mirror(MirrorName(route.model, arm.deployment), arm, choice, edits, self._router, self._clock)
 
     def _route(self, asked: Asked, arms: Sequence[GatewayArm], now: float) -> tuple[GatewayArm, Choice] | None:
         wanted = routing_request(asked, self._router.block_tokens(arms))

@@ -15,6 +15,7 @@ from gateway.http_protocol import HttpRequest, HttpServer, Later
 from gateway.passage import Passages
 from gateway.refusals import Reason, error_body
 from gateway.relay import Relay
+from gateway.shadows import Shadows
 
 MAX_BODY_BYTES = 9 * 1024 * 1024
 """A little more than Envoy lets in, for the engine's own edits."""
@@ -31,10 +32,13 @@ class GuardSettings:
 class Guard:
     """The relay of one worker."""
 
-    def __init__(self, passages: Passages, engines: EngineConnections, settings: GuardSettings) -> None:
+    def __init__(
+        self, passages: Passages, engines: EngineConnections, settings: GuardSettings, shadows: Shadows | None = None
+    ) -> None:
         self._passages = passages
         self._engines = engines
         self._settings = settings
+        self._shadows = shadows
         self._running: set[asyncio.Task[None]] = set()
 
     @property
@@ -54,7 +58,7 @@ class Guard:
             return HttpResponse(403, (("content-type", "application/json"),), body)
 
         def begin(exchange: Exchange) -> None:
-            relay = Relay(request, exchange, passage, self._engines, self._settings.keep_alive_seconds)
+            relay = Relay(request, exchange, passage, self._engines, self._settings.keep_alive_seconds, self._shadows)
             task = asyncio.get_running_loop().create_task(relay.run())
             exchange.on_gone = relay.client_left
             self._running.add(task)

@@ -2,12 +2,12 @@
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from fleet.budget import ModelPrice
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
-from gateway.arms import pool_of
+from gateway.arms import arms_of, pool_of
 from gateway.filter_table import NO_FILTERS, Filters
 from gateway.jwt_tenants import JwtTenants, jwt_tenants_of
 
@@ -51,16 +51,16 @@ def index_of(
 
     Tokens that were accepted ``before`` stay known while their issuers stay the same.
     """
-    stated = {endpoint.address for route in snapshot.routes for arm in route.arms for endpoint in arm.endpoints}
+    stated = {endpoint.address for r in snapshot.routes for arm in arms_of(r) for endpoint in arm.endpoints}
     usable = frozenset(address for address in stated if is_socket_address(address))
     hosted: set[str] = set()
     routes: dict[tuple[str, str], GatewayRoute] = {}
     models: dict[str, set[str]] = {}
     named: list[tuple[tuple[str, str], GatewayRoute]] = []
     for stated_route in snapshot.routes:
-        is_clean = len(usable) == len(stated) and all(map(is_sendable, stated_route.arms))
+        is_clean = len(usable) == len(stated) and all(map(is_sendable, arms_of(stated_route)))
         route = _with_hosts(stated_route if is_clean else _without_unusable(stated_route, usable))
-        hosted.update(pool_of(arm) for arm in route.arms if arm.hosted is not None)
+        hosted.update(pool_of(arm) for arm in arms_of(route) if arm.hosted is not None)
         for tenant in route.tenants:
             routes.setdefault((tenant, route.model), route)
             models.setdefault(tenant, set()).add(route.model)
@@ -79,7 +79,7 @@ def index_of(
         prices=snapshot.prices,
         filters=filters,
         tokens=jwt_tenants_of(snapshot.issuers, before.tokens if before else None),
-        unusable_arms=tuple(arm.deployment for r in snapshot.routes for arm in r.arms if not is_sendable(arm)),
+        unusable_arms=tuple(arm.deployment for r in snapshot.routes for arm in arms_of(r) if not is_sendable(arm)),
     )
 
 
@@ -103,18 +103,26 @@ def is_sendable(arm: GatewayArm) -> bool:
 
 def _with_hosts(route: GatewayRoute) -> GatewayRoute:
     """A hosted arm has one endpoint, which is called as the arm is: it is resolved where it is connected to."""
-    if all(arm.hosted is None for arm in route.arms):
+    if all(arm.hosted is None for arm in arms_of(route)):
         return route
-    arms = tuple(
-        arm.model_copy(update={"endpoints": (GatewayEndpoint(address=pool_of(arm)),)}) if arm.hosted else arm
-        for arm in route.arms
-    )
-    return route.model_copy(update={"arms": arms})
+    return _changed(route, _with_host)
+
+
+def _with_host(arm: GatewayArm) -> GatewayArm:
+    return arm.model_copy(update={"endpoints": (GatewayEndpoint(address=pool_of(arm)),)}) if arm.hosted else arm
 
 
 def _without_unusable(route: GatewayRoute, usable: frozenset[str]) -> GatewayRoute:
-    arms = tuple(_with_usable(arm, usable) for arm in route.arms if is_sendable(arm))
-    return route.model_copy(update={"arms": arms})
+    shadow = route.shadow if route.shadow is not None and is_sendable(route.shadow.arm) else None
+    arms = tuple(arm for arm in route.arms if is_sendable(arm))
+    sendable = route.model_copy(update={"arms": arms, "shadow": shadow})
+    return _changed(sendable, lambda arm: _with_usable(arm, usable))
+
+
+def _changed(route: GatewayRoute, change: Callable[[GatewayArm], GatewayArm]) -> GatewayRoute:
+    """The route with each of its arms changed, the shadow's too."""
+    shadow = route.shadow and route.shadow.model_copy(update={"arm": change(route.shadow.arm)})
+    return route.model_copy(update={"arms": tuple(map(change, route.arms)), "shadow": shadow})
 
 
 def _with_usable(arm: GatewayArm, usable: frozenset[str]) -> GatewayArm:

@@ -20,7 +20,7 @@ from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_edits import RequestEdits
 from gateway.reservations import Reservation
 from gateway.router import Choice
-from gateway.targets import Target, engine_at, hosted_at
+from gateway.targets import Target, target_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,7 @@ class Leg:
 
     def target(self, address: str) -> Target:
         """How one of its endpoints is reached."""
-        hosted = self.arm.hosted
-        return engine_at(address) if hosted is None else hosted_at(address, hosted)
+        return target_of(self.arm, address)
 
     @property
     def model(self) -> str:

@@ -20,7 +20,7 @@ from gateway.atomic_file import READABLE, write_atomically
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
 from gateway.engine_connections import EngineConnections
-from gateway.engine_watch import engine_scrapes
+from gateway.engine_watch import EngineWatch
 from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
@@ -32,6 +32,7 @@ from gateway.http_protocol import HttpServer
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings, read_settings
+from gateway.shadows import Shadows
 from gateway.store import SnapshotStore
 from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
@@ -90,9 +91,10 @@ class Gateway:
         )
         self._decisions = service.server()
         self._engines = EngineConnections(HostedKeys(settings.hosted_keys_dir))
-        guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds))
+        self._shadows = Shadows(self._engines, self._accounting.arms)
+        guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds), self._shadows)
         self._guard = guard.server(service.fail)
-        self._scrapes = engine_scrapes(self._core, self._telemetry.registry, settings.scrape_seconds)
+        self._watch = EngineWatch(self._core, self._telemetry.registry, settings.scrape_seconds)
         page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
         self._pages = HttpServer(
             page,
@@ -131,7 +133,7 @@ class Gateway:
         log = await self._listen_for_envoy(self._settings.access_log_path, ends)
         try:
             pages = await self._listen_for_scrapes()
-            loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick(), self._scrapes.run())]
+            loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick(), self._watch.run())]
             for loop in loops:
                 loop.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
             self._accounting.start(client, told_to_stop.set)
@@ -153,6 +155,7 @@ class Gateway:
             await asyncio.gather(*loops, return_exceptions=True)
             await self._accounting.close()
         finally:
+            await self._shadows.close()
             self._engines.close()
             self._settings.ready_file.unlink(missing_ok=True)
             self._settings.socket_path.unlink(missing_ok=True)

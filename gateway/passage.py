@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from fleet.snapshot import GatewayRoute
 from gateway.answer_filter import AnswerFilter
+from gateway.mirror import Mirror
 from gateway.refusals import Refused
 from gateway.targets import Target
 from gateway.token_usage import TokenUsage
@@ -68,6 +69,10 @@ class Passage(Protocol):
     @property
     def is_stream(self) -> bool:
         """Whether the client asked for a stream, in which comments can stand."""
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """A copy for a shadow."""
 
     @property
     def patience(self) -> Patience:

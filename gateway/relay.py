@@ -14,6 +14,7 @@ from gateway.hosted_keys import HostedKeyError
 from gateway.http_protocol import HttpRequest
 from gateway.passage import End, Ending, Passage
 from gateway.refusals import Reason, Refused
+from gateway.shadows import Shadows
 from gateway.silence import Silence
 
 _log = structlog.get_logger("gateway.relay")
@@ -36,12 +37,14 @@ class Relay:
         passage: Passage,
         engines: EngineConnections,
         keep_alive_seconds: float,
+        shadows: Shadows | None = None,
     ) -> None:
         self._request = request
         self._exchange = exchange
         self._passage = passage
         self._engines = engines
         self._keep_alive_seconds = keep_alive_seconds
+        self._shadows = shadows
         path = request.target.partition("?")[0]
         self._outlet = outlet_of(exchange, path, passage)
         self._attempt: Attempt | None = None
@@ -93,11 +96,19 @@ class Relay:
             if isinstance(turn, Refused):
                 self._outlet.refuse(turn)
                 return End.REFUSED
+            self._send_copy()
             tried = await self._ask_all(turn, silence)
             if tried is Tried.BEGUN and self._attempt is not None:
                 return await self._follow(self._attempt)
             if not self._passage.fall_back():
                 return self._nobody(tried)
+
+    def _send_copy(self) -> None:
+        """To the shadow, once; it goes its own way from here."""
+        shadows, self._shadows = self._shadows, None
+        mirror = self._passage.mirror
+        if shadows is not None and mirror is not None:
+            shadows.send(mirror, self._request)
 
     async def _ask_all(self, turn: tuple[str, ...], silence: Silence) -> Tried:
         """The engines of one turn, until one begins; what came of the last that was reached."""

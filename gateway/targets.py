@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from fleet.snapshot import HostedEndpoint
+from fleet.snapshot import GatewayArm, HostedEndpoint
 
 _HTTPS_PORT = 443
 _VERSION = "/v1"
@@ -43,6 +43,11 @@ class Target:
     def path(self, target: str) -> str:
         """The path and query of a request there; a version that the URL has is not said twice."""
         return self.prefix + (target.removeprefix(_VERSION) if self.prefix.endswith(_VERSION) else target)
+
+
+def target_of(arm: GatewayArm, address: str) -> Target:
+    """How an endpoint of an arm is reached."""
+    return engine_at(address) if arm.hosted is None else hosted_at(address, arm.hosted)
 
 
 def pause_of(status: int, headers: Iterable[tuple[str, str]]) -> float:

@@ -11,6 +11,7 @@ from gateway.exchange import HttpResponse
 from gateway.ext_authz import TICKET_HEADER
 from gateway.guard import Guard, GuardSettings
 from gateway.passage import Ending, Patience
+from gateway.shadows import Shadows
 from gateway.targets import Target, engine_at
 
 CHAT = "/v1/chat/completions"
@@ -44,6 +45,7 @@ class FakePassage:
     endings: list[Ending] = field(default_factory=list)
 
     model: str = "served"
+    mirror: object = None
     fallbacks: list[tuple[str, ...]] = field(default_factory=list)
     """The engines of the turns after the first."""
     targets: dict[str, Target] = field(default_factory=dict)
@@ -158,11 +160,14 @@ async def wait_for_end(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 @contextlib.asynccontextmanager
 async def guarding(
-    passage: FakePassage, keep_alive_seconds: float = 60.0, engines: EngineConnections | None = None
+    passage: FakePassage,
+    keep_alive_seconds: float = 60.0,
+    engines: EngineConnections | None = None,
+    shadows: Shadows | None = None,
 ) -> AsyncIterator[tuple[Guard, asyncio.StreamReader, asyncio.StreamWriter]]:
     """A client of a guard."""
     engines = engines or EngineConnections()
-    guard = Guard(OneTicket(passage), engines, GuardSettings(keep_alive_seconds))
+    guard = Guard(OneTicket(passage), engines, GuardSettings(keep_alive_seconds), shadows)
     server = guard.server(lambda _: HttpResponse(500))
     listener = await asyncio.get_running_loop().create_server(server.connection, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())

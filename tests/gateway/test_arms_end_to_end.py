@@ -5,7 +5,7 @@ import json
 import httpx2
 import pytest
 
-from fleet.snapshot import GatewayRoute
+from fleet.snapshot import GatewayRoute, GatewayShadow
 
 CHAT = "/v1/chat/completions"
 
@@ -105,6 +105,27 @@ def test_a_late_engine_is_given_up_in_the_routes_own_time(gateway, client):
     gateway.one.go_on.clear()
     with client.http.stream("POST", CHAT, json=chat("large", stream=True)) as answer:
         assert b"engine_timeout" in answer.read()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_shadow_gets_a_copy_that_nobody_waits_for(gateway, client, until, stream):
+    """The shadow's stream never ends by itself: whoever waited for it would wait for ever."""
+    shadow = GatewayShadow(arm=client.arm("canary", gateway.two.address), share=1.0)
+    client.use(f"shadow-{stream}".lower(), route("large", client.arm("a", gateway.one.address), shadow=shadow))
+    counted = 'enginehouse_gateway_shadow_requests_total{deployment="canary",model="large",outcome="answered"}'
+    before, bodies = gateway.metric(counted), len(gateway.two.bodies)
+    gateway.one.go_on.set()
+    gateway.two.go_on.clear()
+    try:
+        answer = client.ask("large", stream=stream)
+        assert answer.content == (gateway.one.first + gateway.one.last if stream else b"one")
+        until(lambda: len(gateway.two.bodies) == bodies + 1, "the copy")
+        assert json.loads(gateway.two.bodies[-1]) == json.loads(gateway.one.bodies[-1])
+        gateway.two.go_on.set()
+        until(lambda: gateway.metric(counted) == before + 1, "the copy is over")
+    finally:
+        gateway.one.go_on.clear()
+        gateway.two.go_on.clear()
 
 
 def test_an_engine_that_flaps_is_left_alone_and_nobody_notices(gateway, client, until):
