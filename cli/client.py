@@ -66,6 +66,10 @@ class Api:
         """One document."""
         return self._document(self._send("GET", path, query=query))
 
+    def text(self, path: str, **query: str | int | None) -> str:
+        """A text that is no document, such as a table."""
+        return self._send("GET", path, query=query).text
+
     def get_with_etag(self, path: str) -> tuple[Document, str]:
         """One document and the ETag to change it with."""
         response = self._send("GET", path)

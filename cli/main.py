@@ -47,6 +47,7 @@ class Commands(LazyGroup):
         "keys": Lazy("cli.commands.nouns", "keys", "API keys of tenants; a key is shown once.", FLEET),
         "waivers": Lazy("cli.commands.nouns", "waivers", "Exceptions with an owner and an end.", FLEET),
         "triage": Lazy("cli.commands.nouns", "triage", "People's word on advisories that data leaves open.", FLEET),
+        "usage": Lazy("cli.commands.usage", "app", "What tenants used: requests, tokens and cost.", FLEET),
         "audit": Lazy("cli.commands.audit", "app", "The audit log, and the proof that it is whole.", FLEET),
     }
 

@@ -79,7 +79,7 @@ def opened(
         )
         # Beside the start of the control plane: each token costs the start of a Python of its own.
         with ThreadPoolExecutor(2) as beside, ended_afterwards(supervisor):
-            gateway = beside.submit(_token, "gateway", "reader", layout, programs, environment)
+            gateway = beside.submit(_token, "gateway", "gateway", layout, programs, environment)
             operator = beside.submit(_token, "operator", "operator", layout, programs, environment)
             if not supervisor.start(lambda room: room.name != GATEWAY or _is_there(gateway, stop)):
                 raise Interrupted(stop.signum or 0)

@@ -12,7 +12,7 @@ from local.errors import LocalFleetError
 from local.layout import Layout
 from local.programs import Programs
 
-Scope = Literal["reader", "operator", "security-admin"]
+Scope = Literal["gateway", "reader", "operator", "security-admin"]
 SECONDS = 60.0
 GIVEN = "admin.given"
 """Not a token: the sign that the first one was shown."""

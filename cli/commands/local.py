@@ -26,6 +26,7 @@ OWN_TOKENS = ("gateway", "operator")
 class TokenScope(StrEnum):
     """What a token may do."""
 
+    GATEWAY = "gateway"
     READER = "reader"
     OPERATOR = "operator"
     SECURITY_ADMIN = "security-admin"
@@ -111,7 +112,7 @@ def status(
 @local_app.command()
 def token(
     name: Annotated[str, typer.Argument(help="Who uses it; one of the same name stops working.")],
-    scope: Annotated[TokenScope, typer.Option("--scope", help="What it may do; each includes the one before.")],
+    scope: Annotated[TokenScope, typer.Option("--scope", help="What it may do; people's include the one before.")],
     state: StateOption = None,
 ) -> None:
     """Make an access token of the local fleet's admin API and print it once; it works at once.

@@ -99,7 +99,7 @@ def test_every_local_command_says_what_it_does():
         assert "--state" in result.stdout
 
 
-@pytest.mark.parametrize("scope", ["reader", "operator", "security-admin"])
+@pytest.mark.parametrize("scope", ["gateway", "reader", "operator", "security-admin"])
 def test_a_token_of_each_scope_is_made_and_printed_once(run, tmp_path, scope):
     layout = Layout(tmp_path / "enginehouse" / "local")
     layout.create()

@@ -173,7 +173,7 @@ def test_tokens_are_readable_by_their_owner_alone_and_made_once(up, fleet_layout
     assert fleet_layout.token("gateway").stat().st_mode & 0o777 == 0o600
     assert fleet_layout.state.stat().st_mode & 0o777 == 0o700
     journal = (fleet_layout.state / "journal").read_text().splitlines()
-    assert sorted(line for line in journal if line.startswith("token")) == ["token operator", "token reader"]
+    assert sorted(line for line in journal if line.startswith("token")) == ["token gateway", "token operator"]
 
 
 @pytest.mark.parametrize("content", [b"", b"\xe6\x00garbage", b"two words"])
