@@ -65,10 +65,11 @@ def publish(gateway, world: World, engine: SimulatedEngine, *, serves: tuple[str
         snapshot = snapshot.model_copy(update={"routes": routes})
     gateway.publish(snapshot)
     headers = {"authorization": f"Bearer {world.globex_key}"}
-    body = {"model": OTHER_MODEL, "messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
+    chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
+    path, body = ("/tokenize", {"prompt": "hi"}) if "tokenize" in serves else ("/v1/chat/completions", chat)
 
     def serves_from_the_engine() -> bool:
-        answer = httpx2.post(f"{gateway.url}/v1/chat/completions", json=body, headers=headers)
+        answer = httpx2.post(f"{gateway.url}{path}", json={"model": OTHER_MODEL, **body}, headers=headers)
         return answer.status_code == 200 and answer.headers["content-type"] == "application/json"
 
     wait_for(serves_from_the_engine, "an answer of the simulated engine")
