@@ -172,14 +172,14 @@ class EngineConnections:
         """
         return self._keys.key(target.api_key_ref) if target.is_hosted else None
 
-    async def get(self, target: Target) -> EngineConnection:
-        """A connection to an engine, used before or new.
+    async def get(self, target: Target, *, is_new: bool = False) -> EngineConnection:
+        """A connection to an engine, used before or new; ``is_new`` = one that nobody can have closed for being idle.
 
         Raises:
             OSError: the engine can't be reached, or is not whom its certificate should name.
         """
         now = asyncio.get_running_loop().time()
-        waiting = self._idle.get(target, [])
+        waiting = [] if is_new else self._idle.get(target, [])
         while waiting:
             connection, since = waiting.pop()
             if connection.is_open and now - since < IDLE_SECONDS:

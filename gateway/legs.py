@@ -67,7 +67,10 @@ class Legs:
     def first(self, now: float) -> Leg | Refused:
         """Where it goes first, or why it goes nowhere; a budget that is used up is no reason to take another model."""
         asked = self._ways[0].asked
-        leg = self._over(self._ways[0], now) or self.next(now)
+        leg = self._over(self._ways[0], now)
+        if leg is None:
+            self._ways.popleft()
+            leg = self.next(now)
         if leg is not None:
             return leg
         tenant, model = asked.caller.tenant.name, asked.route.model

@@ -121,20 +121,23 @@ class Relay:
             last = last if tried is Tried.AWAY else tried
         return last
 
-    async def _ask(self, address: str, body: bytes, silence: Silence, *, has_others: bool) -> Tried:
+    async def _ask(
+        self, address: str, body: bytes, silence: Silence, *, has_others: bool, is_again: bool = False
+    ) -> Tried:
         """What came of asking one engine."""
         passage = self._passage
-        if not passage.may_ask(address):
+        if not is_again and not passage.may_ask(address):
             return Tried.AWAY
         target = passage.target(address)
         try:
             message = message_for(target, self._request, body, self._engines.key(target))
-            connection = await self._engines.get(target)
+            connection = await self._engines.get(target, is_new=is_again)
         except (OSError, HostedKeyError) as error:
             self._engine_failed(address, NO_KEY_SECONDS if isinstance(error, HostedKeyError) else 0.0)
             if isinstance(error, HostedKeyError):
                 _log.error("relay.no_key", engine=target.name, error=str(error))
             return Tried.AWAY
+        was_idle = not connection.is_new
         attempt = self._attempt_over(connection, silence, has_others=has_others)
         passage.sent_to(address)
         connection.send(message, attempt)
@@ -145,6 +148,8 @@ class Relay:
         except TimeoutError:
             attempt.give_up(End.ENGINE_LATE)
             tried = Tried.LATE
+        if tried is Tried.LOST and was_idle and not attempt.status:  # it was closed while the request was on its way
+            return await self._ask(address, body, silence, has_others=has_others, is_again=True)
         self._tell(address, tried, attempt)
         return tried
 

@@ -1,11 +1,16 @@
 """Ejected endpoints: never too many, never for ever, and back by one request."""
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.ejection import Ejections, EjectionSettings
+from gateway.router import Router, RouterSettings, RoutingRequest
 
 SETTINGS = EjectionSettings(failures=3, first_seconds=5.0, longest_seconds=60.0, probe_seconds=30.0)
+CHANCE = Random(0)  # noqa: S311 nothing secret hangs on it
 POOL = ["a", "b", "c", "d"]
 STEPS = st.lists(
     st.tuples(st.sampled_from(["well", "failed", "take", "wait"]), st.sampled_from(POOL), st.floats(0, 100)),
@@ -124,3 +129,21 @@ def test_endpoints_that_are_gone_are_forgotten():
     made.keep_only({"c"})
     assert made.usable(POOL, 0.0) == POOL
     assert made.ejected(0.0) == ()
+
+
+def test_an_endpoint_that_is_full_is_passed_over_until_something_ends():
+    router = Router(RouterSettings(most_requests=2))
+    arm = GatewayArm(
+        deployment="a", identity="0", engine="vllm", endpoints=[GatewayEndpoint(address=name) for name in "ab"]
+    )
+    request = RoutingRequest((), 16, 10)
+    running = []
+    for _ in range(4):
+        _, choice = router.route([arm], b"", request, 0.0, CHANCE)
+        assert router.admits(choice.addresses[0], arm, 0.0)
+        running.append(router.send(choice, 0.0))
+    assert router.route([arm], b"", request, 0.0, CHANCE) is None
+    assert not router.admits("a", arm, 0.0)
+    running[0].end(0.0)
+    _, choice = router.route([arm], b"", request, 0.0, CHANCE)
+    assert len(choice.addresses) == 1

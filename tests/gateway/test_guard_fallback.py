@@ -152,3 +152,38 @@ async def test_an_engine_that_may_not_be_asked_is_passed_over():
             assert (await whole_answer(reader))[0] == 200
     assert full.requests == []
     assert passage.failures == []
+
+
+async def test_a_connection_that_was_closed_while_idle_is_made_anew():
+    """The engine closes after its first answer, just as the next request is on its way."""
+    answered = 0
+
+    async def closes_late(reader, writer):
+        nonlocal answered
+        answered += 1
+        if answered == 2:  # it has read the request, and was closing already
+            writer.transport.abort()
+            raise ConnectionResetError
+        await STREAM(reader, writer)
+
+    async with FakeEngine(closes_late) as engine:
+        passages = [FakePassage((engine.address,)) for _ in range(2)]
+        async with guarding(passages[0]) as (guard, reader, writer):
+            ask(writer)
+            await whole_answer(reader)
+            guard._passages.passage = passages[1]
+            ask(writer)
+            assert await whole_answer(reader) == (200, DONE, True)
+    assert answered == 3
+    assert passages[1].failures == []
+    assert passages[1].sent == [engine.address, engine.address, "began"]
+
+
+async def test_a_connection_that_is_new_is_not_tried_twice():
+    async with FakeEngine(says(b"", ends=False)) as engine:
+        passage = FakePassage((engine.address,))
+        async with guarding(passage) as (_, reader, writer):
+            ask(writer)
+            assert (await whole_answer(reader))[0] == 502
+        assert len(engine.requests) == 1
+    assert passage.failures == [(engine.address, 0.0)]
