@@ -256,7 +256,8 @@ class Access(Value):
     """Who may ask, and what is done to the answers."""
 
     tenants: tuple[Name, ...] = ()
-    output_filter: Literal["none", "pii"] = "none"
+    output_filter: Name = "none"
+    """``none``, ``pii``, or the name of an output filter that the control plane has."""
     isolation: Literal["shared", "hardware"] = "shared"
     """``hardware``: no process of others on the same GPU or slice, so no MPS and no time-slicing."""
 

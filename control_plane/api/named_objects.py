@@ -20,7 +20,6 @@ from control_plane.records import Actor, Document, Kind, Scope, StoredObject
 from control_plane.services.house import House
 from control_plane.services.objects import ObjectService
 
-
 Answers = dict[int | str, dict[str, Any]]
 
 

@@ -1,11 +1,11 @@
 """What people set for the gateway beside deployments: prices, token issuers, routes. Each is about one name."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
 from fleet.budget import InputWeight, OutputWeight, Usd
-from fleet.snapshot import QueueLimits, Seconds
+from fleet.snapshot import KV_EVENTS_PATTERN, SESSION_HEADER_PATTERN, QueueLimits, Seconds
 from fleet.spec import Name
 from fleet.token_issuer import TokenIssuer
 from fleet.value import Value
@@ -15,6 +15,10 @@ Text = Annotated[str, Field(min_length=1, max_length=2000)]
 LARGEST_INTEGER = 2**53 - 1
 """The largest whole number that every JSON reader keeps."""
 Limit = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
+OperationWord = Literal[
+    "chat", "completion", "responses", "messages", "embedding", "rerank", "transcription", "tokenize", "count-tokens"
+]
+"""What clients can ask an engine for, in the gateway's words."""
 MOST_NAMED = 100
 """Names in one list: enough for people, and a bound for every gateway."""
 
@@ -84,7 +88,7 @@ class ClosedPathSpec(Value):
 
     path: Line
     reference: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
-    """What clients are told beside the field, to ask with; it should say nothing else."""
+    """What clients are told beside the field, to ask with; never the id of an advisory."""
     owner: Line
     reason: Text
     advisory: Line | None = None
@@ -106,6 +110,18 @@ class ArmSpec(Value):
     requests_per_minute: Annotated[int, Field(ge=1, le=LARGEST_INTEGER)] | None = None
     """What the host of a hosted engine lets through; ``null`` = it says so itself."""
     tokens_per_minute: Annotated[int, Field(ge=1, le=LARGEST_INTEGER)] | None = None
+    kv_events: Annotated[str, StringConstraints(pattern=KV_EVENTS_PATTERN)] | None = None
+    """Where its engines publish which prompts they hold, such as ``tcp://{host}:5557``; ``null`` = as its flags say."""
+    serves: tuple[OperationWord, ...] = ()
+    """What its engine may be asked for; empty = what its workload says, else chat, completion and embedding."""
+
+
+class ShadowSpec(Value):
+    """A deployment of the model that gets copies of requests, whose answers nobody sees and nobody pays for."""
+
+    deployment: Name
+    share: Annotated[float, Field(ge=0, le=1)]
+    """Of the requests of its tenants."""
 
 
 class RouteSpec(Value):
@@ -124,6 +140,8 @@ class RouteSpec(Value):
     """Other public names that lead here."""
     fallbacks: Annotated[tuple[Line, ...], Field(max_length=MOST_NAMED)] = ()
     """Public models, in this order, that serve when none of its engines can; only within the scopes of who asks."""
+    shadow: ShadowSpec | None = None
+    """It is no arm of the route as long as it stands here."""
     first_byte_seconds: Seconds | None = None
     """How long an engine may take to the first byte of its answer; of one that is not streamed that is the whole."""
     idle_seconds: Seconds | None = None
@@ -132,4 +150,8 @@ class RouteSpec(Value):
     """How many of its requests engines have at once, at most; the others wait."""
     queue: QueueSpec = QueueSpec()
     is_guarded: bool = True
-    """Whether the guard passes its answers on."""
+    """Whether the guard passes its answers on; without it a broken stream ends without an error event."""
+    session_header: Annotated[str, StringConstraints(pattern=SESSION_HEADER_PATTERN)] | None = None
+    """The request header by which clients name their sessions, such as ``x-session-id``."""
+    salts_cache: bool = False
+    """Whether each tenant has the cached prompts for itself."""

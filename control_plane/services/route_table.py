@@ -8,14 +8,21 @@ from pydantic import ValidationError
 
 from control_plane import logs
 from control_plane.records import Document, StoredDeployment
+from engines.kv_publishing import kv_events
 from engines.priority import takes_priority
 from fleet.output_policy import NO_FILTER
-from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute, HostedEndpoint
+from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute, GatewayShadow, HostedEndpoint
 
-_OWN = frozenset({"model", "tenants", "arms", "output_filter", "closed_paths", "max_output_tokens"})
+_OWN = frozenset({"model", "tenants", "arms", "output_filter", "closed_paths", "max_output_tokens", "shadow"})
 """Fields of a route that are made here; the others pass from the settings as they are."""
 _CLOSED = ("path", "reference")
 """What the gateway is told of a closed path."""
+_SERVED: Mapping[str, tuple[str, ...]] = {
+    "embedding": ("embedding", "tokenize"),
+    "rerank": ("rerank",),
+    "speech": ("transcription",),
+}
+"""What engines of a workload are asked for; others have the gateway's own default."""
 _HOSTED_LIMITS = ("requests_per_minute", "tokens_per_minute")
 
 
@@ -37,8 +44,10 @@ def routes_of(
 def _route(model: str, members: Sequence[StoredDeployment], spec: Document) -> GatewayRoute:
     admitted = set.intersection(*(set(member.route.tenants) for member in members))
     passed = {name: spec[name] for name in GatewayRoute.model_fields.keys() - _OWN if name in spec}
-    passed |= _closed_paths(spec)
-    arms = tuple(arm for member in members for arm in _arms(member, spec.get("arms", {}).get(member.name, {})))
+    closed = [{name: item[name] for name in _CLOSED} for item in spec.get("closed_paths", ())]
+    settings, shadow = spec.get("arms", {}), spec.get("shadow", {})
+    by_name = {member.name: _arms(member, settings.get(member.name, {})) for member in members}
+    copied = by_name.pop(shadow.get("deployment", ""), ())
     return GatewayRoute.model_validate(
         {
             **passed,
@@ -46,15 +55,18 @@ def _route(model: str, members: Sequence[StoredDeployment], spec: Document) -> G
             "tenants": tuple(sorted(admitted)),
             "output_filter": _output_filter(members, spec),
             "max_output_tokens": spec.get("max_output_tokens") or _max_output_tokens(members),
-            "arms": arms,
+            "arms": tuple(arm for arms in by_name.values() for arm in arms),
+            "shadow": _shadow(copied, shadow),
+            "closed_paths": closed,
         }
     )
 
 
-def _closed_paths(spec: Document) -> Document:
-    if "closed_paths" not in GatewayRoute.model_fields:
-        return {}
-    return {"closed_paths": [{name: item[name] for name in _CLOSED} for item in spec.get("closed_paths", ())]}
+def _shadow(arms: Sequence[GatewayArm], setting: Document) -> GatewayShadow | None:
+    """The arm that gets copies: of several identities the one with the most weight, which is the one that stays."""
+    if not arms:
+        return None
+    return GatewayShadow(arm=max(arms, key=lambda arm: arm.weight), share=setting["share"])
 
 
 def _output_filter(members: Sequence[StoredDeployment], spec: Document) -> str:
@@ -84,7 +96,7 @@ def _arms(deployment: StoredDeployment, setting: Document) -> Sequence[GatewayAr
         by_identity[deployment.identity] = []
     ready = {identity: sum(not item.is_draining for item in items) for identity, items in by_identity.items()}
     hosted = _hosted(deployment, setting)
-    is_by_priority = takes_priority(deployment.engine, (_spec(deployment).get("engine") or {}).get("flags", {}))
+    flags = (_spec(deployment).get("engine") or {}).get("flags", {})
     return [
         GatewayArm(
             deployment=deployment.name,
@@ -94,7 +106,9 @@ def _arms(deployment: StoredDeployment, setting: Document) -> Sequence[GatewayAr
             endpoints=tuple(endpoints),
             tenants=tuple(setting.get("tenants", ())),
             hosted=hosted,
-            takes_priority=is_by_priority,
+            takes_priority=takes_priority(deployment.engine, flags),
+            kv_events=setting.get("kv_events") or kv_events(flags),
+            serves=tuple(setting.get("serves") or _SERVED.get(_spec(deployment).get("workload", ""), ())),
         )
         for identity, endpoints in sorted(by_identity.items())
     ]

@@ -1,6 +1,9 @@
 """What is looked at before settings of the gateway are kept: names that exist, and one object for each thing."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
+
+import re2  # type: ignore[import-untyped]
 
 from control_plane.errors import Conflict, Invalid
 from control_plane.ports import Objects, UnitOfWork
@@ -9,9 +12,12 @@ from control_plane.services.known_models import all_objects, check_models, every
 from fleet.codepath import CLOSABLE_AT_THE_DOOR
 from fleet.manifest import Problem
 from fleet.nearest import did_you_mean
-from fleet.output_policy import NO_FILTER, PII_FILTER
+from fleet.output_policy import CLASSES, NO_FILTER, PII_FILTER
+from fleet.token_issuer import TokenIssuer
 
 _PAGE = 500
+_ALGORITHMS = {"RSA": (("PS", "RS"), "RS256"), "EC": (("ES",), "ES256"), "OKP": (("EdDSA",), "EdDSA")}
+_ADVISORY_ID = re.compile(r"(?i)(cve|ghsa|osv|pysec|mal)-")
 
 
 def check_tenant(unit: UnitOfWork, name: str, spec: Document) -> None:
@@ -37,25 +43,36 @@ def check_issuer(unit: UnitOfWork, name: str, spec: Document) -> None:
     if not spec.get("keys") and not spec.get("jwks_url"):
         problems.append(Problem("/spec/keys", "there is no key to check tokens with: give keys or a jwks_url"))
     known = [item.name for item in all_objects(unit.tenants)]
+    problems += _unfit_keys(spec)
     _refuse([*problems, *_unknown("tenant", named, known)])
     check_models(unit, _placed("/spec/models", spec.get("models", ())))
+
+
+def _unfit_keys(spec: Document) -> Iterator[Problem]:
+    """Keys that none of the issuer's algorithms can be checked with."""
+    algorithms = spec.get("algorithms", TokenIssuer.model_fields["algorithms"].default)
+    for number, key in enumerate(spec.get("keys", ())):
+        fit, example = _ALGORITHMS[key["kty"]]
+        if not any(name.startswith(fit) for name in algorithms):
+            message = f"a key of type {key['kty']} is for none of {', '.join(algorithms)}; add {example} to algorithms"
+            yield Problem(f"/spec/keys/{number}", message)
 
 
 def check_route(unit: UnitOfWork, name: str, spec: Document) -> None:
     """It names what exists, and no other route is about the model; raises `Conflict`, `Invalid`."""
     model = str(spec.get("model", name))
     _check_alone(unit.routes, name, model, "route")
-    paths = [item["path"] for item in spec.get("closed_paths", ())]
     deployments = every(lambda after: unit.deployments.page(after=after, limit=_PAGE, with_documents=False))
     members = [item.name for item in deployments if item.route.model == model]
     filters = [NO_FILTER, PII_FILTER, *(item.name for item in all_objects(unit.output_filters))]
     chosen = [("/spec/output_filter", spec["output_filter"])] if "output_filter" in spec else []
     arms = spec.get("arms", {})
+    shadow = [("/spec/shadow/deployment", spec["shadow"]["deployment"])] if "shadow" in spec else []
     tenants = [place for arm in arms for place in _placed(f"/spec/arms/{arm}/tenants", arms[arm].get("tenants", ()))]
     _refuse(
         [
-            *_closing_problems(paths),
-            *_unknown("deployment of this model", [(f"/spec/arms/{arm}", arm) for arm in arms], members),
+            *_closing_problems(spec.get("closed_paths", ())),
+            *_unknown("deployment of this model", [*((f"/spec/arms/{arm}", arm) for arm in arms), *shadow], members),
             *_unknown("tenant", tenants, [item.name for item in all_objects(unit.tenants)]),
             *_unknown("output filter", chosen, filters),
             *_naming_problems(model, spec),
@@ -65,9 +82,24 @@ def check_route(unit: UnitOfWork, name: str, spec: Document) -> None:
 
 
 def check_filter(unit: UnitOfWork, name: str, spec: Document) -> None:
-    """Its name is free; raises `Conflict`."""
+    """Its name is free and its patterns can be read; raises `Conflict`, `Invalid`."""
     if name in (NO_FILTER, PII_FILTER):
         raise Conflict(f"'{name}' is there without being defined; choose another name")
+    stated = [(f"/spec/classes/{kind}", kind) for kind in spec.get("classes", {})]
+    patterns = _placed("/spec/patterns", [item["pattern"] for item in spec.get("patterns", ())], "/pattern")
+    flaws = [(pointer, _flaw(text)) for pointer, text in patterns]
+    problems = [Problem(pointer, f"it is no pattern of RE2's: {why}") for pointer, why in flaws if why]
+    _refuse([*_unknown("class of values", stated, CLASSES), *problems])
+
+
+def _flaw(pattern: str) -> str | None:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(pattern, options)
+    except re2.error as error:
+        return str(error.args[0].decode("utf-8", "replace") if isinstance(error.args[0], bytes) else error)
+    return None
 
 
 def refuse_used_filter(unit: UnitOfWork, name: str) -> None:
@@ -88,7 +120,12 @@ def closing_reason(spec: Document) -> str:
     )
 
 
-def _closing_problems(paths: Sequence[str]) -> Iterator[Problem]:
+def _closing_problems(closed: Sequence[Document]) -> Iterator[Problem]:
+    paths = [item["path"] for item in closed]
+    for number, item in enumerate(closed):
+        if _ADVISORY_ID.match(item["reference"]):
+            message = "clients see it: give a reference of your own and name the advisory in 'advisory'"
+            yield Problem(f"/spec/closed_paths/{number}/reference", message)
     yield from _repeated("/spec/closed_paths", paths)
     known = sorted(CLOSABLE_AT_THE_DOOR)
     for number, path in enumerate(paths):

@@ -9,6 +9,7 @@ from control_plane.services.issuer_keys import kept_for
 from control_plane.services.known_models import all_objects, every, model_of
 from control_plane.services.route_table import routes_of
 from fleet.budget import ModelPrice
+from fleet.output_policy import NamedFilter
 from fleet.snapshot import SNAPSHOT_VERSION, GatewayKey, GatewaySnapshot, GatewayTenant
 from fleet.token_issuer import TokenIssuer
 
@@ -53,6 +54,10 @@ class SnapshotService:
                     ModelPrice.model_validate({**item.spec, "model": model_of(item)})
                     for item in all_objects(unit.prices)
                 ),
+                output_filters=tuple(
+                    NamedFilter.model_validate({"name": item.name, "policy": item.spec})
+                    for item in all_objects(unit.output_filters)
+                ),
                 issuers=tuple(issuer_of(item, kept_for(item, fetched)) for item in all_objects(unit.token_issuers)),
             )
 
@@ -71,6 +76,7 @@ def generations_of(key: StoredKey) -> Iterator[GatewayKey]:
         expires_unix_seconds=key.expires_unix_seconds,
         models=key.models,
         generation=key.generation,
+        pins_arms=key.pins_arms,
     )
     yield current
     for item in key.ending:

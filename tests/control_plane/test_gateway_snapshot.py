@@ -3,6 +3,8 @@
 import threading
 import time
 
+import pytest
+import structlog
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +16,10 @@ PATH = "/v1/gateway/snapshot"
 TENANTS = st.lists(st.sampled_from(["acme", "globex", "initech"]), unique=True).map(tuple)
 
 
-def deployment(name, model, tenants=("acme",), output_filter="none", endpoints=()):
-    route = Route(model, tenants, output_filter)
-    return StoredDeployment(name, 1, {}, f"id-{name}", "vllm", "k", route, None, "", "", Phase.PENDING, endpoints)
+def deployment(name, model, tenants=("acme",), output_filter="none", endpoints=(), engine="vllm", flags=None, **spec):
+    spec |= {"engine": {"flags": flags or {}}} if "hosted" not in spec else {}
+    route, document = Route(model, tenants, output_filter), {"spec": spec}
+    return StoredDeployment(name, 1, document, f"id-{name}", engine, "k", route, None, "", "", Phase.PENDING, endpoints)
 
 
 @given(members=st.lists(st.tuples(TENANTS, st.sampled_from(["none", "pii"])), min_size=1, max_size=4))
@@ -32,6 +35,114 @@ def test_an_arm_whose_engines_all_drain_has_no_weight():
     endpoints = (EndpointRecord("127.0.0.1:1", "old", True), EndpointRecord("127.0.0.1:2", "id-a"))
     (route,) = routes_of([deployment("a", "chat", endpoints=endpoints)])
     assert {arm.identity: arm.weight for arm in route.arms} == {"old": 0.0, "id-a": 1.0}
+
+
+@given(
+    ready=st.lists(st.integers(0, 4), min_size=1, max_size=4),
+    draining=st.integers(0, 3),
+    weight=st.floats(0, 100, allow_subnormal=False),
+)
+def test_identities_of_one_deployment_share_its_weight(ready, draining, weight):
+    endpoints = tuple(
+        EndpointRecord(f"10.0.{n}.{m}:1", f"id-{n}") for n, count in enumerate(ready) for m in range(count)
+    )
+    endpoints += tuple(EndpointRecord(f"10.1.0.{n}:1", "old", True) for n in range(draining))
+    settings = {"chat": {"arms": {"a": {"weight": weight}}}}
+    (route,) = routes_of([deployment("a", "chat", endpoints=endpoints)], settings)
+    total = sum(arm.weight for arm in route.arms)
+    is_served = any(ready) or not draining
+    assert total == pytest.approx(weight if is_served else 0)
+    assert all(arm.weight == 0 for arm in route.arms if arm.identity == "old")
+
+
+def test_a_shadow_is_no_arm_of_its_route():
+    members = [deployment("a", "chat"), deployment("b", "chat")]
+    (route,) = routes_of(members, {"chat": {"shadow": {"deployment": "b", "share": 0.25}}})
+    assert [arm.deployment for arm in route.arms] == ["a"]
+    assert (route.shadow.arm.deployment, route.shadow.share) == ("b", 0.25)
+    (alone,) = routes_of(members[:1], {"chat": {"shadow": {"deployment": "b", "share": 0.25}}})
+    assert alone.shadow is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "flags", "takes"),
+    [
+        ("vllm", {"--scheduling-policy": "priority"}, True),
+        ("vllm", {"--scheduling-policy": "fcfs"}, False),
+        ("sglang", {"--enable-priority-scheduling": True}, True),
+        ("sglang", {"--scheduling-policy": "priority"}, False),
+        ("another", {}, False),
+    ],
+)
+def test_an_engine_takes_priorities_that_was_started_to(engine, flags, takes):
+    (route,) = routes_of([deployment("a", "chat", engine=engine, flags=flags)])
+    assert route.arms[0].takes_priority is takes
+
+
+@pytest.mark.parametrize(
+    ("config", "address"),
+    [
+        ('{"publisher":"zmq","endpoint":"tcp://*:5557"}', "tcp://{host}:5557"),
+        (
+            '{"publisher":"zmq","endpoint":"tcp://*:5557","replay_endpoint":"tcp://*:5558"}',
+            "tcp://{host}:5557,tcp://{host}:5558",
+        ),
+        ('{"publisher":"zmq","endpoint":"tcp://10.0.0.1:5557"}', None),
+        ('{"publisher":"null","endpoint":"tcp://*:5557"}', None),
+        ('{"publisher":"zmq","endpoint":["x"]}', None),
+        ('{"publisher":"zmq"}', None),
+        ("not json", None),
+        ("[]", None),
+        (True, None),
+    ],
+)
+def test_where_an_engine_publishes_is_read_from_its_flag(config, address):
+    (route,) = routes_of([deployment("a", "chat", flags={"--kv-events-config": config})])
+    assert route.arms[0].kv_events == address
+
+
+@pytest.mark.parametrize(
+    ("workload", "served"),
+    [("embedding", ("embedding", "tokenize")), ("rerank", ("rerank",)), ("speech", ("transcription",)), ("chat", ())],
+)
+def test_an_arm_serves_what_its_workload_is(workload, served):
+    (route,) = routes_of([deployment("a", "chat", workload=workload)])
+    assert route.arms[0].serves == served
+    (said,) = routes_of(
+        [deployment("a", "chat", workload=workload)], {"chat": {"arms": {"a": {"serves": ["messages"]}}}}
+    )
+    assert said.arms[0].serves == ("messages",)
+
+
+def test_somebody_elses_engine_stands_in_the_place_of_endpoints():
+    hosted = {"name": "groq", "endpoint": "https://api.example.com/v1", "api_key_ref": "groq-key", "model": "m"}
+    settings = {"chat": {"arms": {"a": {"requests_per_minute": 30}}}}
+    (route,) = routes_of([deployment("a", "chat", hosted=hosted)], settings)
+    (arm,) = route.arms
+    assert (arm.hosted.url, arm.hosted.api_key_ref, arm.hosted.requests_per_minute, arm.weight) == (
+        "https://api.example.com/v1",
+        "groq-key",
+        30,
+        1.0,
+    )
+
+
+def test_a_hosted_engine_that_cannot_be_used_takes_nobody_else_with_it():
+    hosted = {"name": "groq", "endpoint": "https://user:word@example.com/v1", "api_key_ref": "k", "model": "m"}
+    with structlog.testing.capture_logs() as logs:
+        first, second = routes_of([deployment("a", "chat", hosted=hosted), deployment("b", "other")])
+    assert (first.arms[0].hosted, len(second.arms)) == (None, 1)
+    assert (logs[0]["deployment"], logs[0]["fields"]) == ("a", ["url"])
+    assert "word" not in repr(logs)
+
+
+def test_the_longest_answer_is_that_of_the_longest_engine():
+    members = [
+        deployment("a", "chat", batch={"max_model_len": 10}),
+        deployment("b", "chat", batch={"max_model_len": 20}),
+    ]
+    assert routes_of(members)[0].max_output_tokens == 20
+    assert routes_of([*members, deployment("c", "chat")])[0].max_output_tokens is None
 
 
 def test_a_snapshot_is_sent_once_for_each_change(world):
