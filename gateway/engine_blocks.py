@@ -7,6 +7,7 @@ them, after the parent that an earlier event named.
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gateway.kv_events import AllCleared, BlockHash, BlocksRemoved, BlocksStored, KvEventBatch
 from gateway.prefix_index import Block
@@ -39,11 +40,14 @@ class EngineBlocks:
     """What one engine (of one data-parallel rank) has named so far; its memory is bounded."""
 
     def __init__(self, model: str, capacity_blocks: int) -> None:
-        self._model = model
+        self.model = model
         self._capacity = max(1, capacity_blocks)
         self._known: OrderedDict[BlockHash, tuple[bytes, frozenset[str]]] = OrderedDict()
         """The engine's hash -> the own hash, and where the block lies (GPU, host memory)."""
-        self._sequence = -1
+        self.sequence = -1
+        """The number of the last message that was read."""
+        self.block_tokens = 1
+        """How many tokens each block has, as it last said."""
         self._at_unix_seconds = 0.0
         self.missed_messages = 0
         self.unplaced_blocks = 0
@@ -51,14 +55,14 @@ class EngineBlocks:
 
     def read(self, sequence: int, batch: KvEventBatch) -> Iterator[Change]:
         """The changes that a message tells; one that was read before tells nothing."""
-        if sequence <= self._sequence:
+        if sequence <= self.sequence:
             if batch.at_unix_seconds <= self._at_unix_seconds:
                 return
             self._known.clear()  # the numbers start anew: another process
             yield Cleared()
         else:
-            self.missed_messages += sequence - self._sequence - 1 if self._sequence >= 0 else 0
-        self._sequence, self._at_unix_seconds = sequence, batch.at_unix_seconds
+            self.missed_messages += sequence - self.sequence - 1 if self.sequence >= 0 else 0
+        self.sequence, self._at_unix_seconds = sequence, batch.at_unix_seconds
         for event in batch.events:
             change = self._change(event)
             if change is not None:
@@ -78,12 +82,12 @@ class EngineBlocks:
         if digest is None:
             self.unplaced_blocks += len(event.hashes)
             return None
-        found = []
+        self.block_tokens, found = event.block_tokens, []
         for place, hash_ in enumerate(event.hashes):
             tokens = event.tokens[place * event.block_tokens : (place + 1) * event.block_tokens]
             digest = next_block(digest, tokens)
             _, media = self._known.get(hash_, (digest, frozenset()))
-            self._known[hash_] = (digest, media | {event.medium})
+            self._known[hash_] = (digest, _joined(media, event.medium))
             self._known.move_to_end(hash_)
             found.append(block_number(digest))
         while len(self._known) > self._capacity:
@@ -99,7 +103,7 @@ class EngineBlocks:
         keys = [key for key in first if key != event.lora_name] if isinstance(first, list) else []
         # The salt is the last of the keys; the others are of media, which no text or token ids can name.
         salt = keys[-1] if keys and isinstance(keys[-1], str) else None
-        return chain_root(event.lora_name or self._model, salt)
+        return chain_root(event.lora_name or self.model, salt)
 
     def _remove(self, hash_: BlockHash, medium: str) -> Block | None:
         """The own number of a block that now lies nowhere."""
@@ -112,3 +116,9 @@ class EngineBlocks:
             return None
         del self._known[hash_]
         return block_number(digest)
+
+
+@lru_cache(maxsize=64)
+def _joined(media: frozenset[str], medium: str) -> frozenset[str]:
+    """One set for all blocks that lie in the same places."""
+    return media | {medium}

@@ -1,5 +1,6 @@
 """Puts together what a gateway hears from its engines."""
 
+import asyncio
 import random
 import time
 
@@ -9,18 +10,30 @@ from engines.request_side import metrics_by_engine
 from gateway.decision import DecisionCore
 from gateway.engine_pages import page_names
 from gateway.engine_scrapes import EngineScrapes
+from gateway.kv_metrics import KvMetrics
+from gateway.kv_subscriber import KvSubscriber
 from gateway.scrape_metrics import ScrapeMetrics
 
 
-def engine_scrapes(core: DecisionCore, registry: CollectorRegistry, seconds: float) -> EngineScrapes:
-    """The loop that reads the metrics of all engines that have some."""
-    pages = {engine: page_names(dialects) for engine, dialects in metrics_by_engine().items()}
-    return EngineScrapes(
-        core,
-        core.router,
-        {engine: names for engine, names in pages.items() if names is not None},
-        ScrapeMetrics(registry, time.time),
-        seconds=seconds,
-        clock=time.time,
-        chance=random.Random(),  # noqa: S311 it spreads the first questions
-    )
+class EngineWatch:
+    """Reads the metrics of all engines that have some, and hears which prompts those hold that say so."""
+
+    def __init__(self, core: DecisionCore, registry: CollectorRegistry, scrape_seconds: float) -> None:
+        pages = {engine: page_names(dialects) for engine, dialects in metrics_by_engine().items()}
+        self._events = KvSubscriber(core, core.router, KvMetrics(registry), time.time)
+        self._scrapes = EngineScrapes(
+            core,
+            core.router,
+            {engine: names for engine, names in pages.items() if names is not None},
+            ScrapeMetrics(registry, time.time),
+            seconds=scrape_seconds,
+            clock=time.time,
+            chance=random.Random(),  # noqa: S311 it spreads the first questions
+            on_restart=self._events.restarted,
+        )
+
+    async def run(self) -> None:
+        """Until it is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._scrapes.run())
+            group.create_task(self._events.run())

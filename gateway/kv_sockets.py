@@ -1,0 +1,105 @@
+"""The ZeroMQ sockets over which engines publish their KV events, bounded in what they hold."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import NamedTuple
+
+import zmq
+import zmq.asyncio
+
+MAX_MESSAGE_BYTES = 8 * 1024 * 1024
+"""A prompt of a million tokens has about half of that."""
+MOST_WAITING = 256
+"""Messages that wait for this gateway; more are dropped, which their numbers tell."""
+REPLAY_SECONDS = 2.0
+"""How long an engine may take to the next message that was missed."""
+_LAST = (-1).to_bytes(8, "big", signed=True)
+"""In the place of a number: these were all."""
+_OPTIONS = {
+    zmq.LINGER: 0,
+    zmq.MAXMSGSIZE: MAX_MESSAGE_BYTES,
+    zmq.RCVHWM: MOST_WAITING,
+    zmq.RECONNECT_IVL: 100,
+    zmq.RECONNECT_IVL_MAX: 2_000,
+    zmq.HEARTBEAT_IVL: 5_000,
+    zmq.HEARTBEAT_TIMEOUT: 15_000,
+    zmq.IPV6: 1,
+}
+
+
+class KvMessage(NamedTuple):
+    """One message with its number; what it holds is not shown."""
+
+    sequence: int
+    payload: bytes
+
+    def __repr__(self) -> str:
+        return f"KvMessage({self.sequence})"
+
+
+Messages = AsyncGenerator[KvMessage, None]
+
+
+class Publisher(NamedTuple):
+    """Where an engine publishes."""
+
+    events: str
+    replay: str
+    """Where it can be asked for what it has published before; empty = nowhere."""
+
+    @classmethod
+    def of(cls, template: str, address: str) -> "Publisher":
+        """The publisher of the engine at ``ip:port``, by the template of its arm."""
+        host, _, port = address.rpartition(":")
+        events, _, replay = template.replace("{host}", host).replace("{port}", port).partition(",")
+        return cls(events, replay)
+
+
+def subscribe(context: zmq.asyncio.Context, publisher: Publisher) -> zmq.asyncio.Socket:
+    """A socket that gets what an engine publishes from now on; lost connections are made anew."""
+    socket = _socket(context, zmq.SUB, publisher.events)
+    socket.setsockopt(zmq.SUBSCRIBE, b"")
+    return socket
+
+
+async def messages(socket: zmq.asyncio.Socket) -> Messages:
+    """What comes over a subscription, without an end."""
+    while True:
+        message = _message(await socket.recv_multipart())
+        if message is not None:
+            yield message
+        await asyncio.sleep(0)  # a socket with messages never waits, and others have to go on
+
+
+async def missed_messages(context: zmq.asyncio.Context, publisher: Publisher, first: int) -> Messages:
+    """What an engine has published before, from a number on, as far as it keeps it.
+
+    Raises:
+        TimeoutError: it does not answer.
+    """
+    with _socket(context, zmq.DEALER, publisher.replay) as socket:
+        await socket.send_multipart([b"", first.to_bytes(8, "big")])
+        while True:
+            async with asyncio.timeout(REPLAY_SECONDS):
+                frames = await socket.recv_multipart()
+            if len(frames) >= 2 and frames[-2] == _LAST:
+                return
+            message = _message(frames)
+            if message is not None:
+                yield message
+            await asyncio.sleep(0)
+
+
+def _socket(context: zmq.asyncio.Context, kind: int, address: str) -> zmq.asyncio.Socket:
+    socket = context.socket(kind)
+    for option, value in _OPTIONS.items():
+        socket.setsockopt(option, value)
+    socket.connect(address)
+    return socket
+
+
+def _message(frames: list[bytes]) -> KvMessage | None:
+    """A message is named by topics, which differ; its number and what it says come last."""
+    if len(frames) < 2 or len(frames[-2]) != 8 or frames[-2] == _LAST:
+        return None
+    return KvMessage(int.from_bytes(frames[-2], "big"), frames[-1])
