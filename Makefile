@@ -7,6 +7,8 @@ WORKERS ?= -n auto --maxprocesses 8 --dist loadfile
 LOCK_ARGS ?=
 # A release must be this old before a lock takes it (supply-chain cool-down).
 COOLDOWN ?= 7 days
+# Tests start hundreds of processes: they share compiled modules, also where the environment wants none beside the code.
+COMPILED := PYTHONDONTWRITEBYTECODE= PYTHONPYCACHEPREFIX=$(CURDIR)/.cache/bytecode
 HEAVY := browser or engine or kubernetes or postgres or pulumi or valkey
 EMPTY :=
 HEAVY_MARKS := mark\.($(subst $(EMPTY) or $(EMPTY),|,$(HEAVY)))\b
@@ -39,13 +41,13 @@ demo: $(INSTALLED) ## start the local fleet and take the tour (DEMO_ARGS="--once
 	@$(BIN)/enginehouse demo $(DEMO_ARGS)
 
 test: $(INSTALLED) ## every test that needs only Python packages
-	@$(BIN)/pytest -m "not ($(HEAVY))" $(WORKERS) $(TEST_ARGS)
+	@$(COMPILED) $(BIN)/pytest -m "not ($(HEAVY))" $(WORKERS) $(TEST_ARGS)
 
 test-all: $(INSTALLED) ## every test, the heavy tiers too
-	@$(BIN)/pytest $(TEST_ARGS)
+	@$(COMPILED) $(BIN)/pytest $(TEST_ARGS)
 
 test-heavy: $(INSTALLED) ## the heavy tiers alone (make tools builds what they need)
-	@$(BIN)/pytest -m "$(HEAVY)" $(WORKERS) $(HEAVY_FILES) $(TEST_ARGS)
+	@$(COMPILED) $(BIN)/pytest -m "$(HEAVY)" $(WORKERS) $(HEAVY_FILES) $(TEST_ARGS)
 
 check: format-check lint imports types audit ## format, lint, import contracts, types, known vulnerabilities
 

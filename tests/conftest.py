@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, Phase, settings
 # everyone else tries new ones.
 # No explain phase: on a failure it takes minutes to tell which lines always ran.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)
-settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=PHASES)
+# 50 examples a law unless it asks for more: the suite runs often, and each run of one's own tries others.
+settings.register_profile(
+    "house", deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=PHASES, max_examples=50
+)
 settings.register_profile("ci", settings.get_profile("house"), derandomize=True, database=None)
 settings.load_profile("ci" if os.environ.get("CI") else "house")
 

@@ -1,6 +1,7 @@
 """The reference pages are those that the code gives; what they show can be read again by the program."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -37,17 +38,13 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def test_every_page_is_as_the_code_gives_it_and_a_changed_one_is_noticed(tmp_path: Path) -> None:
-    written = make("--root", str(tmp_path))
-    assert written.returncode == 0, written.stderr
-    names = sorted(path.name for path in tmp_path.iterdir())
-    assert names
-    differing = [name for name in names if page(name) != (tmp_path / name).read_text(encoding="utf-8")]
-    assert not differing, f"run 'make reference': {differing}"
-    changed = tmp_path / "rules.md"
+    copies = shutil.copytree(REFERENCE, tmp_path / "reference")
+    changed = copies / "rules.md"
     changed.write_text(changed.read_text(encoding="utf-8").replace("mandatory", "advisory", 1), encoding="utf-8")
-    checked = make("--root", str(tmp_path), "--check")
+    checked = make("--root", str(copies), "--check")
     assert checked.returncode == 1
-    assert "rules.md differs from the code" in checked.stderr
+    differing = [line.split()[0] for line in checked.stderr.splitlines() if "differs from the code" in line]
+    assert differing == ["rules.md"], "run 'make reference'"
 
 
 def test_every_rule_has_a_section_with_a_message() -> None:
