@@ -96,9 +96,9 @@ class Place:
 class _Pool:
     """The engines of one arm and those that wait for them."""
 
-    def __init__(self, arm: GatewayArm) -> None:
+    def __init__(self, arm: GatewayArm, queue: FairQueue) -> None:
         self.arm = arm
-        self.queue = FairQueue()
+        self.queue = queue
         self.places: dict[Waiting, Place] = {}
         self.running = 0
         self.waited_seconds = 0.0
@@ -108,10 +108,18 @@ class _Pool:
 class Turns:
     """All pools of one gateway."""
 
-    def __init__(self, router: Router, chance: Random, on_waited: Callable[[Waited], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        router: Router,
+        chance: Random,
+        on_waited: Callable[[Waited], None] = lambda _: None,
+        *,
+        new_queue: Callable[[], FairQueue] = FairQueue,
+    ) -> None:
         self._router = router
         self._chance = chance
         self._on_waited = on_waited
+        self._new_queue = new_queue
         self._guess = OutputGuess()
         self._pools: dict[str, _Pool] = {}
         self._running: dict[str, int] = {}
@@ -197,7 +205,7 @@ class Turns:
     def _pool(self, arm: GatewayArm) -> _Pool:
         pool = self._pools.get(pool_of(arm))
         if pool is None:
-            pool = self._pools[pool_of(arm)] = _Pool(arm)
+            pool = self._pools[pool_of(arm)] = _Pool(arm, self._new_queue())
         return pool
 
     def _join(self, pool: _Pool, place: Place, deadline: float, now: float) -> None:
@@ -264,7 +272,9 @@ class Turns:
         wish, item = place.wish, place.waiting
         route = self._routes.get((wish.tenant.name, wish.model))
         conversation = self._chance.randbytes(_CONVERSATION_BYTES)
-        arm = None if route is None else pick_arm(arms_for(route, wish.tenant.name), conversation)
+        there = () if route is None else arms_for(route, wish.tenant.name)
+        # The body was edited for its arm: a hosted engine has another name for the model.
+        arm = pick_arm([arm for arm in there if arm.hosted == place.arm.hosted], conversation)
         if arm is None or item is None:
             self._refuse(pool, place, Outcome.NO_ENDPOINT, now)
             return
