@@ -82,6 +82,8 @@ class Admitted:
         self._in_flight: InFlight | None = None
         self._address = ""
         self._is_over = False
+        self.tell: Callable[[Ended], None] | None = None
+        """Who else is told of its end."""
 
     @property
     def reservation(self) -> Reservation:
@@ -204,22 +206,22 @@ class Admitted:
         if settled is not None:
             self._router.used(self._address, settled.usage.input_tokens + settled.usage.output_tokens, now)
         leg, held = self._leg, self._leg.held
-        self._on_end(
-            self,
-            Ended(
-                held.tenant,
-                held.model,
-                leg.arm.deployment,
-                leg.arm.identity,
-                self._address,
-                ending,
-                settled,
-                leg.billed,
-                self._stopwatch.times(),
-                self.is_stream,
-                self._asked_model,
-            ),
+        ended = Ended(
+            held.tenant,
+            held.model,
+            leg.arm.deployment,
+            leg.arm.identity,
+            self._address,
+            ending,
+            settled,
+            leg.billed,
+            self._stopwatch.times(),
+            self.is_stream,
+            self._asked_model,
         )
+        self._on_end(self, ended)
+        if self.tell is not None:
+            self.tell(ended)
 
     def _hold(self, place: Place) -> None:
         self._place = place

@@ -25,7 +25,8 @@ IDLE_SECONDS = 120.0
 BUFFER_BYTES = 1024 * 1024
 MAX_HTTP2_STREAMS = 100
 
-_ASKED_WITH = ("content-type", "content-encoding", "x-api-key", PIN_HEADER)
+_TRACE_HEADERS = ("traceparent", "tracestate", "x-request-id")
+_ASKED_WITH = ("content-type", "content-encoding", "x-api-key", PIN_HEADER, *_TRACE_HEADERS)
 _SESSION_PREFIX = "x-session-"
 """Which of them names a session is up to the route."""
 _TOLD_TO_CLIENTS = ("content-type", "retry-after", "www-authenticate", "allow")
@@ -109,7 +110,7 @@ def _ask_the_decision_service() -> Json:
             },
             "path_prefix": AUTHORIZE_PREFIX,
             "authorization_response": {
-                "allowed_upstream_headers": {"patterns": [{"exact": TICKET_HEADER}]},
+                "allowed_upstream_headers": {"patterns": [{"exact": TICKET_HEADER}, {"exact": "traceparent"}]},
                 "allowed_client_headers_on_success": {"patterns": [{"prefix": "x-ratelimit-"}]},
                 "allowed_client_headers": {"patterns": [*told, {"prefix": "x-ratelimit-"}]},
                 "dynamic_metadata_from_headers": {"patterns": [{"prefix": "x-gateway-"}]},

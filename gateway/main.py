@@ -9,10 +9,12 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx2
 import structlog
 import uvloop
+from prometheus_client import CollectorRegistry
 
 from gateway import log_lines
 from gateway.accounting import Accounting
@@ -39,6 +41,9 @@ from gateway.telemetry import Telemetry, telemetry_page
 from gateway.tickets import Tickets
 from gateway.unguarded import Unguarded, access_log_server
 from gateway.waiting_metrics import WaitingMetrics
+
+if TYPE_CHECKING:
+    from gateway.spans import Spans
 
 DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 1.0
@@ -81,6 +86,7 @@ class Gateway:
         self._accounting.arms.watch_ejected(lambda: len(self._core.router.ejections.ejected(time.time())))
         self._tickets = Tickets(lambda: secrets.token_urlsafe(_TICKET_BYTES))
         self._unguarded = Unguarded(lambda: secrets.token_urlsafe(_TICKET_BYTES), time.time)
+        self._spans = _spans(settings, self._telemetry.registry)
         service = DecisionService(
             self._core,
             self._telemetry,
@@ -88,6 +94,7 @@ class Gateway:
             self._unguarded,
             now_unix_seconds=time.time,
             now_monotonic_seconds=time.perf_counter,
+            begin_span=self._spans.begin if self._spans else lambda *_: (),
         )
         self._decisions = service.server()
         self._engines = EngineConnections(HostedKeys(settings.hosted_keys_dir))
@@ -154,6 +161,8 @@ class Gateway:
             )
             await asyncio.gather(*loops, return_exceptions=True)
             await self._accounting.close()
+            if self._spans is not None:
+                await asyncio.to_thread(self._spans.close)
         finally:
             await self._shadows.close()
             self._engines.close()
@@ -209,6 +218,15 @@ def _stop_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, event.set)
     return event
+
+
+def _spans(settings: GatewaySettings, registry: CollectorRegistry) -> "Spans | None":
+    """What records spans; its library costs a second and memory, so that only those who want it load it."""
+    if settings.tracing is None:
+        return None
+    from gateway.spans import Spans
+
+    return Spans(settings.tracing, registry)
 
 
 def _places(settings: GatewaySettings) -> EnvoyPlaces:

@@ -1,6 +1,6 @@
 """The decision service: Envoy's HTTP ext_authz questions in, answers out. It fails closed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import structlog
 
@@ -19,12 +19,15 @@ from gateway.ext_authz import (
 )
 from gateway.http_protocol import HttpRequest, HttpServer
 from gateway.paths import MODELS_PATH
+from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, refuse
 from gateway.telemetry import Telemetry
 from gateway.tickets import Tickets
 from gateway.unguarded import Unguarded
 
 _JSON = ("content-type", "application/json")
+BeginSpan = Callable[[Mapping[str, str], str, Decision], tuple[Header, ...]]
+"""Takes the headers of a question, the path and the decision; gives the headers by which the trace goes on."""
 _log = structlog.get_logger("gateway.server")
 
 
@@ -40,6 +43,7 @@ class DecisionService:
         *,
         now_unix_seconds: Callable[[], float],
         now_monotonic_seconds: Callable[[], float],
+        begin_span: BeginSpan = lambda *_: (),
     ) -> None:
         self._core = core
         self._telemetry = telemetry
@@ -47,6 +51,7 @@ class DecisionService:
         self._unguarded = unguarded
         self._now = now_unix_seconds
         self._stopwatch = now_monotonic_seconds
+        self._begin_span = begin_span
 
     def server(self) -> HttpServer:
         """What a listener makes connections from."""
@@ -56,7 +61,8 @@ class DecisionService:
         """Answer one question of Envoy's."""
         if _is_question(request):
             target = request.target.removeprefix(AUTHORIZE_PREFIX)
-            return self._verdict(self._decide(request, target), target)
+            decision = self._decide(request, target)
+            return self._verdict(decision, target, self._begin_span(request.headers, target, decision))
         if request.target.startswith(MODELS_PATH):
             return _page(self._decide(request, request.target))
         return HttpResponse(404)
@@ -69,7 +75,7 @@ class DecisionService:
         is_question = _is_question(request)
         return _denied(refused, request.target.removeprefix(AUTHORIZE_PREFIX)) if is_question else _page(refused)
 
-    def _verdict(self, decision: Decision, target: str) -> HttpResponse:
+    def _verdict(self, decision: Decision, target: str, traced: tuple[Header, ...]) -> HttpResponse:
         """The answer to "may this go on": 200 lets the request through, everything else is passed to the client."""
         if isinstance(decision, Answered):
             # Models are asked for at their own route; here 200 would let the request through to an engine.
@@ -81,7 +87,7 @@ class DecisionService:
         number = self._tickets.add(admitted, self._now()) if is_guarded else self._unguarded.add(admitted)
         ticket = (TICKET_HEADER, number)
         removed = (REMOVE_HEADER, ",".join(decision.headers_to_remove))
-        return HttpResponse(200, (*decision.headers_to_set, ticket, *decision.client_headers, removed))
+        return HttpResponse(200, (*decision.headers_to_set, ticket, *traced, *decision.client_headers, removed))
 
     def _decide(self, request: HttpRequest, target: str) -> Decision:
         started = self._stopwatch()

@@ -10,6 +10,7 @@ from pydantic_core import ErrorDetails
 
 from fleet.nearest import did_you_mean
 from gateway.errors import GatewayError
+from gateway.tracing_settings import TracingSettings
 from gateway.usage_settings import UsageSettings
 
 _GUARD_SUFFIX = "-guard"
@@ -90,6 +91,8 @@ class GatewaySettings(BaseModel):
     """How long streams may go on once the gateway is told to stop."""
     usage: UsageSettings = UsageSettings()
     """Usage records: how they are kept on disk and brought to the control plane."""
+    tracing: TracingSettings | None = None
+    """Spans of requests, for a collector; ``None`` = none are recorded."""
 
     @property
     def guard_path(self) -> Path:
