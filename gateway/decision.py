@@ -198,7 +198,8 @@ class DecisionCore:
         leg = legs.first(now)
         if isinstance(leg, Refused):
             return leg
-        admitted = self._admitted(asked, leg, legs, watch, chosen)
+        is_guarded = self._needs_guard(asked, leg, chosen, now)
+        admitted = self._admitted(asked, leg, legs, watch, chosen, is_guarded=is_guarded)
         admitted.mirror = self._mirror(asked, leg, size, now)
         headers = self._budgets.headers(tenant.name, leg.model, now)
         arm, addresses = leg.arm, leg.choice.addresses
@@ -235,7 +236,15 @@ class DecisionCore:
         wanted = routing_request(asked, self._router.block_tokens(arms))
         return self._router.route(arms, conversation_of(asked), wanted, now, self._chance)
 
-    def _admitted(self, asked: Asked, leg: Leg, legs: Legs, watch: Stopwatch, chosen: AnswerFilter | None) -> Admitted:
+    def _needs_guard(self, asked: Asked, leg: Leg, chosen: AnswerFilter | None, now: float) -> bool:
+        """Whether the guard has to pass it on; who waits for its turn waits there."""
+        if chosen is not None or needs_guard(leg.route, leg.arm, asked.operation, asked.document, leg.edits.edits):
+            return True
+        return bool(len(self._turns)) or not self._router.roomy(leg.arm.endpoints, now)
+
+    def _admitted(
+        self, asked: Asked, leg: Leg, legs: Legs, watch: Stopwatch, chosen: AnswerFilter | None, *, is_guarded: bool
+    ) -> Admitted:
         admitted = Admitted(
             leg=leg,
             legs=legs,
@@ -249,7 +258,7 @@ class DecisionCore:
             tenant=asked.caller.tenant,
             waiting=self._waiting,
             output_filter=chosen,
-            is_guarded=needs_guard(leg.route, leg.arm, asked.operation, asked.document, leg.edits.edits),
+            is_guarded=is_guarded,
         )
         self._running.add(admitted)
         return admitted

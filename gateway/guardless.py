@@ -12,8 +12,6 @@ MOST_EDIT_BYTES = 8192
 _NO_FILTER = "none"
 _USAGE_AT_THE_END = frozenset({Operation.CHAT, Operation.COMPLETION})
 """Whose streams say in one chunk what they took; those of other APIs say it piece by piece."""
-_GUARD_WORK = ("concurrent_requests", "fallbacks", "shadow", "first_byte_seconds", "idle_seconds")
-"""Fields of a route for which somebody has to wait, to ask elsewhere, or to watch the time."""
 
 
 def needs_guard(
@@ -23,23 +21,36 @@ def needs_guard(
     return (
         route.is_guarded
         or route.output_filter != _NO_FILTER
-        or any(getattr(route, name, None) for name in _GUARD_WORK)
+        or route.concurrent_requests is not None
+        or bool(route.fallbacks)
+        or route.first_byte_seconds is not None
+        or route.idle_seconds is not None
+        or route.shadow is not None
         or arm.hosted is not None
         or (document.get("stream") is True and operation not in _USAGE_AT_THE_END)
-        or edit_words(edits) is None
+        or not _can_stand_in_a_header(edits)
     )
 
 
 def words_for_envoy(edits: Sequence[Edit], *, is_usage_injected: bool) -> tuple[tuple[str, str], ...]:
     """The headers of a decision by which Envoy takes a request to its engine."""
     kind = (UNGUARDED_HEADER, USAGE_INJECTED if is_usage_injected else USAGE_KEPT)
-    words = edit_words(edits)
-    return (kind, (EDITS_HEADER, words)) if words else (kind,)
+    return (kind, (EDITS_HEADER, edit_words(edits))) if edits else (kind,)
 
 
-def edit_words(edits: Sequence[Edit]) -> str | None:
-    """The edits as Envoy's script reads them; ``None`` = they can't stand in a header."""
-    ordered = sorted(edits, key=lambda edit: (edit.start, edit.end))
-    words = "".join(f"{e.start}:{e.end}:{len(e.insert)}:{e.insert.decode('latin-1')}" for e in ordered)
-    is_sayable = len(words) <= MOST_EDIT_BYTES and words.isascii() and words.isprintable() and not words.endswith(" ")
-    return words if is_sayable or not words else None
+def edit_words(edits: Sequence[Edit]) -> str:
+    """The edits as Envoy's script reads them."""
+    ordered = sorted(edits, key=_place) if len(edits) > 1 else edits
+    return "".join([f"{e.start}:{e.end}:{len(e.insert)}:{e.insert.decode('latin-1')}" for e in ordered])
+
+
+def _place(edit: Edit) -> tuple[int, int]:
+    return edit.start, edit.end
+
+
+def _can_stand_in_a_header(edits: Sequence[Edit]) -> bool:
+    if not edits:
+        return True
+    inserts = b"".join([edit.insert for edit in edits])
+    is_plain = inserts.isascii() and inserts.decode("latin-1").isprintable() and not inserts.endswith(b" ")
+    return is_plain and len(inserts) <= MOST_EDIT_BYTES

@@ -66,9 +66,7 @@ class Unguarded:
         for one in batch:
             found = self._running.pop(one.ticket, None)
             if found is not None:
-                admitted = found[1]
-                admitted.answered_by(one.endpoint)
-                admitted.end(ending_of(one))
+                _end_one(found[1], one)
         if self._on_empty is not None and not self._running:
             self._on_empty.set()
 
@@ -104,6 +102,17 @@ def access_log_server(unguarded: Unguarded) -> Http2Server:
 
 def _failed() -> None:
     _log.error("access_log.failed", **kind_and_place())
+
+
+def _end_one(admitted: Admitted, one: EndedRequest) -> None:
+    """Its endpoint is known to serve, or to be away, by this."""
+    ending = ending_of(one)
+    admitted.answered_by(one.endpoint)
+    if one.first_byte_seconds is not None and ending.status:
+        admitted.went_well(one.endpoint)
+    elif one.endpoint and ending.end in {End.NO_ENGINE, End.ENGINE_LOST}:
+        admitted.failed(one.endpoint)
+    admitted.end(ending)
 
 
 def ending_of(one: EndedRequest) -> Ending:
