@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from gateway.kv_events import AllCleared, BlockHash, BlocksRemoved, BlocksStored, KvEventBatch
 from gateway.prefix_index import Block
-from gateway.prompt_blocks import block_number, chain_root, next_block
+from gateway.prompt_blocks import block_number, chain_root, cut, next_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +82,9 @@ class EngineBlocks:
         if digest is None:
             self.unplaced_blocks += len(event.hashes)
             return None
-        self.block_tokens, found = event.block_tokens, []
-        for place, hash_ in enumerate(event.hashes):
-            tokens = event.tokens[place * event.block_tokens : (place + 1) * event.block_tokens]
-            digest = next_block(digest, tokens)
+        self.block_tokens, found, chunks = event.block_tokens, [], cut(event.tokens, event.block_tokens)
+        for hash_, chunk in zip(event.hashes, chunks, strict=True):
+            digest = next_block(digest, chunk)
             _, media = self._known.get(hash_, (digest, frozenset()))
             self._known[hash_] = (digest, _joined(media, event.medium))
             self._known.move_to_end(hash_)

@@ -105,7 +105,7 @@ def _named(event: object) -> Mapping[str, object]:
 
 def _stored(fields: Mapping[str, object]) -> BlocksStored:
     hashes = _hashes(fields)
-    tokens: tuple[int, ...] = _list(fields, "token_ids", _is_token)
+    tokens: tuple[int, ...] = _list(fields, "token_ids", _are_tokens)
     size = fields.get("block_size")
     if type(size) is not int or size < 1 or len(tokens) != size * len(hashes):
         raise KvEventError("a KV event must hold block_size tokens for each of its blocks")
@@ -125,12 +125,12 @@ def _stored(fields: Mapping[str, object]) -> BlocksStored:
 
 
 def _hashes(fields: Mapping[str, object]) -> tuple[BlockHash, ...]:
-    return _list(fields, "block_hashes", _is_hash)
+    return _list(fields, "block_hashes", _are_hashes)
 
 
-def _list(fields: Mapping[str, object], name: str, is_right: Callable[[object], bool]) -> tuple[_Kind, ...]:
+def _list(fields: Mapping[str, object], name: str, are_right: Callable[[list[_Kind]], bool]) -> tuple[_Kind, ...]:
     value = fields.get(name)
-    if not isinstance(value, list) or not all(map(is_right, value)):
+    if not isinstance(value, list) or not are_right(value):
         raise KvEventError(f"{name} of a KV event is missing or of another kind than engines send")
     return tuple(value)
 
@@ -144,5 +144,10 @@ def _is_hash(value: object) -> bool:
     return type(value) is int or isinstance(value, bytes)
 
 
-def _is_token(value: object) -> bool:
-    return type(value) is int and 0 <= value < 2**32
+def _are_tokens(values: list[int]) -> bool:
+    """A message has thousands: they are looked at all at once."""
+    return not values or (set(map(type, values)) == {int} and min(values) >= 0 and max(values) < 2**32)
+
+
+def _are_hashes(values: list[BlockHash]) -> bool:
+    return set(map(type, values)) <= {int, bytes}

@@ -48,22 +48,23 @@ def text_blocks(text: bytes, root: bytes) -> PromptBlocks:
 def token_blocks(tokens: Sequence[int], root: bytes, block_tokens: int) -> PromptBlocks:
     """The blocks of a prompt given as token ids; engines never take the last token from their cache."""
     full = min((len(tokens) - 1) // block_tokens, MAX_BLOCKS) if tokens else 0
-    chunks = [_packed(tokens[place * block_tokens : (place + 1) * block_tokens]) for place in range(full)]
-    return PromptBlocks(_chained(chunks, root), block_tokens, len(tokens))
+    return PromptBlocks(_chained(cut(tokens[: full * block_tokens], block_tokens), root), block_tokens, len(tokens))
 
 
-def next_block(parent: bytes, tokens: Sequence[int]) -> bytes:
-    """The hash of one block of token ids after its parent, as :func:`token_blocks` chains them."""
-    return hashlib.blake2b(parent + _packed(tokens), digest_size=_HASH_BYTES).digest()
+def next_block(parent: bytes, chunk: bytes) -> bytes:
+    """The hash of one block after its parent, as :func:`token_blocks` chains them."""
+    return hashlib.blake2b(parent + chunk, digest_size=_HASH_BYTES).digest()
+
+
+def cut(tokens: Sequence[int], block_tokens: int) -> list[bytes]:
+    """Token ids in full blocks, as they are hashed."""
+    packed, size = struct.pack(f"<{len(tokens)}I", *tokens), 4 * block_tokens
+    return [packed[start : start + size] for start in range(0, len(packed), size)]
 
 
 def block_number(digest: bytes) -> Block:
     """A block's hash as the index keeps it."""
     return int.from_bytes(digest, "little")
-
-
-def _packed(tokens: Sequence[int]) -> bytes:
-    return struct.pack(f"<{len(tokens)}I", *tokens)
 
 
 def _chained(chunks: Sequence[bytes], root: bytes) -> tuple[Block, ...]:
