@@ -9,8 +9,6 @@ from gateway.body_edits import Edit, apply_edits
 from gateway.router import Choice, InFlight, Router, RoutingRequest
 from gateway.targets import Target, target_of
 
-_FULL = 1.0
-
 
 def shadow_choice(
     route: GatewayRoute, tenant: str, router: Router, request: RoutingRequest, now: float, chance: Random
@@ -24,10 +22,9 @@ def shadow_choice(
         return None
     if shadow.arm.tenants and tenant not in shadow.arm.tenants:
         return None
-    choice = router.choose(request, shadow.arm.endpoints, now, chance, pool=f"shadow/{shadow.arm.deployment}")
-    if not choice.candidates or router.fullness(choice.addresses[0], now) >= _FULL:
-        return None
-    return shadow.arm, choice
+    with_room = router.roomy(shadow.arm.endpoints, now)
+    choice = router.choose(request, with_room, now, chance, pool=f"shadow/{shadow.arm.deployment}")
+    return (shadow.arm, choice) if choice.candidates else None
 
 
 class MirrorName(NamedTuple):
