@@ -99,15 +99,18 @@ class Api:
             if page_token == before:
                 raise self._no_control_plane("the same page again and again")
 
-    def put(self, path: str, body: Document, *, etag: str | None = None, dry_run: bool = False) -> Document:
+    def put(
+        self, path: str, body: Document, *, etag: str | None = None, dry_run: bool = False, reason: str | None = None
+    ) -> Document:
         """Create or replace; ``etag`` is needed for what exists."""
         headers = {"If-Match": etag} if etag else {}
-        query = {"dry_run": "true"} if dry_run else {}
+        query = {"dry_run": "true" if dry_run else None, "reason": reason}
         return self._document(self._send("PUT", path, query=query, headers=headers, body=body))
 
-    def post(self, path: str, body: Document) -> Document:
+    def post(self, path: str, body: Document, *, etag: str | None = None, reason: str | None = None) -> Document:
         """Do an action or create something whose name the server gives."""
-        return self._document(self._send("POST", path, body=body))
+        headers = {"If-Match": etag} if etag else {}
+        return self._document(self._send("POST", path, query={"reason": reason}, headers=headers, body=body))
 
     def delete(self, path: str, *, etag: str | None = None, reason: str | None = None) -> None:
         """Remove; ``etag`` guards against a change in between."""

@@ -27,6 +27,13 @@ def code_paths(incomplete: str) -> list[str]:
     return _starting(KNOWN_PATHS, incomplete)
 
 
+def closable_paths(incomplete: str) -> list[str]:
+    """The code paths that the gateway can close."""
+    from fleet.codepath import CLOSABLE_AT_THE_DOOR
+
+    return _starting(sorted(CLOSABLE_AT_THE_DOOR), incomplete)
+
+
 def advisory_ids(incomplete: str) -> list[str]:
     """Ids and aliases of the bundled snapshot; nothing before the first letter, since there are too many."""
     if not incomplete:

@@ -43,8 +43,16 @@ class Commands(LazyGroup):
         "engines": Lazy("cli.commands.engines", "app", "The engine catalogue.", REVIEW),
         "facts": Lazy("cli.commands.facts", "app", "Where facts come from; pull them from a server.", REVIEW),
         "deployments": Lazy("cli.commands.deployments", "app", "Deployments: list, get, apply, diff, delete.", FLEET),
-        "tenants": Lazy("cli.commands.nouns", "tenants", "Tenants of the gateway.", FLEET),
-        "keys": Lazy("cli.commands.nouns", "keys", "API keys of tenants; a key is shown once.", FLEET),
+        "tenants": Lazy("cli.commands.tenants", "app", "Tenants of the gateway: budgets, weights, priority.", FLEET),
+        "keys": Lazy("cli.commands.keys", "app", "API keys of tenants; a key is shown once.", FLEET),
+        "routes": Lazy("cli.commands.routes", "app", "How public models are served; close a code path.", FLEET),
+        "prices": Lazy("cli.commands.gateway_nouns", "prices", "What public models cost tenants.", FLEET),
+        "token-issuers": Lazy(
+            "cli.commands.gateway_nouns", "token_issuers", "Who may vouch for tenants by JWT.", FLEET
+        ),
+        "output-filters": Lazy(
+            "cli.commands.gateway_nouns", "output_filters", "Filters of answers that routes can name.", FLEET
+        ),
         "waivers": Lazy("cli.commands.nouns", "waivers", "Exceptions with an owner and an end.", FLEET),
         "triage": Lazy("cli.commands.nouns", "triage", "People's word on advisories that data leaves open.", FLEET),
         "usage": Lazy("cli.commands.usage", "app", "What tenants used: requests, tokens and cost.", FLEET),

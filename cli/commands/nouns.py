@@ -1,4 +1,4 @@
-"""Small nouns of the admin API: tenants, keys, waivers and triage, each with list, create and delete."""
+"""Small nouns of the admin API: waivers and triage, each with list, create and delete."""
 
 from datetime import datetime
 from typing import Annotated
@@ -8,8 +8,6 @@ import typer
 from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption, member
 from cli.output import Format, Output, emit, tell
 
-tenants = typer.Typer(no_args_is_help=True, help="Tenants of the gateway.")
-keys = typer.Typer(no_args_is_help=True, help="API keys of tenants; a key is shown once.")
 waivers = typer.Typer(no_args_is_help=True, help="Exceptions with an owner and an end.")
 triage = typer.Typer(no_args_is_help=True, help="People's word on advisories that data leaves open.")
 Name = Annotated[str, typer.Argument(help="Its name.")]
@@ -43,71 +41,6 @@ def _delete(path: str, api: Api) -> None:
     _, etag = api.get_with_etag(path)
     api.delete(path, etag=etag)
     tell(f"{path.rsplit('/', 1)[-1]} removed")
-
-
-@tenants.command("list")
-def list_tenants(
-    server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
-) -> None:
-    """List tenants."""
-    _list("/v1/tenants", Api.connect(server, token, profile), output)
-
-
-@tenants.command("create")
-def create_tenant(
-    name: Name,
-    tokens_per_minute: Annotated[int | None, typer.Option(help="Token budget; none = no limit.")] = None,
-    requests_per_minute: Annotated[int | None, typer.Option(help="Request budget; none = no limit.")] = None,
-    server: ServerOption = None,
-    token: TokenOption = None,
-    profile: ProfileOption = None,
-    output: Output = Format.TABLE,
-) -> None:
-    """Create or change a tenant."""
-    limits = {"tokens_per_minute": tokens_per_minute, "requests_per_minute": requests_per_minute}
-    spec = {key: value for key, value in limits.items() if value is not None}
-    _create(member("tenants", name), "Tenant", name, spec, Api.connect(server, token, profile), output)
-
-
-@tenants.command("delete")
-def delete_tenant(
-    name: Name, server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None
-) -> None:
-    """Remove a tenant; exit 4 as long as it has keys, which 'keys list' shows and 'keys delete' revokes."""
-    _delete(member("tenants", name), Api.connect(server, token, profile))
-
-
-@keys.command("list")
-def list_keys(
-    server: ServerOption = None, token: TokenOption = None, profile: ProfileOption = None, output: Output = Format.TABLE
-) -> None:
-    """List keys by id, tenant and prefix; a key itself is never shown again."""
-    _list("/v1/keys", Api.connect(server, token, profile), output)
-
-
-@keys.command("create")
-def create_key(
-    tenant: Annotated[str, typer.Argument(help="The tenant that the key is for.")],
-    server: ServerOption = None,
-    token: TokenOption = None,
-    profile: ProfileOption = None,
-    output: Output = Format.TABLE,
-) -> None:
-    """Create a key for a tenant and show it once."""
-    created = Api.connect(server, token, profile).post("/v1/keys", {"tenant": tenant})
-    emit(created, output=output, rows=[{"key": created.get("key"), "tenant": tenant}], names=[str(created.get("key"))])
-    tell("the key is shown this once; store it now")
-
-
-@keys.command("delete")
-def delete_key(
-    key_id: Annotated[str, typer.Argument(metavar="ID", help="The key's id, as 'keys list' shows it.")],
-    server: ServerOption = None,
-    token: TokenOption = None,
-    profile: ProfileOption = None,
-) -> None:
-    """Revoke a key."""
-    _delete(member("keys", key_id), Api.connect(server, token, profile))
 
 
 @waivers.command("list")
