@@ -25,7 +25,9 @@ from gateway.ext_authz import (
     DESTINATION_HEADER,
     IDENTITY_HEADER,
     MODEL_HEADER,
+    NAME_SAFE,
     PIN_HEADER,
+    SERVED_MODEL_HEADER,
     TENANT_HEADER,
 )
 from gateway.guardless import needs_guard, words_for_envoy
@@ -68,17 +70,18 @@ class Allowed:
     @property
     def headers_to_set(self) -> tuple[Header, ...]:
         """What the data plane is told."""
-        admitted = self.admitted
-        injected = admitted.is_usage_injected
-        unguarded = () if admitted.is_guarded else words_for_envoy(admitted.edits, is_usage_injected=injected)
-        return (
+        admitted, model = self.admitted, quote(self.model, safe=NAME_SAFE)
+        told = (
             (DESTINATION_HEADER, ",".join(self.endpoints)),
             (TENANT_HEADER, self.tenant),
-            (MODEL_HEADER, quote(self.model, safe="/:@+ ")),
+            (MODEL_HEADER, model),
             (DEPLOYMENT_HEADER, self.deployment),
             (IDENTITY_HEADER, self.identity),
-            *unguarded,
         )
+        if admitted.is_guarded:
+            return told
+        words = words_for_envoy(admitted.edits, is_usage_injected=admitted.is_usage_injected)
+        return (*told, *words, (SERVED_MODEL_HEADER, model))
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,9 @@ def _ask_the_decision_service() -> Json:
             "path_prefix": AUTHORIZE_PREFIX,
             "authorization_response": {
                 "allowed_upstream_headers": {"patterns": [{"exact": TICKET_HEADER}, {"exact": "traceparent"}]},
-                "allowed_client_headers_on_success": {"patterns": [{"prefix": "x-ratelimit-"}]},
+                "allowed_client_headers_on_success": {
+                    "patterns": [{"prefix": "x-ratelimit-"}, {"exact": SERVED_MODEL_HEADER}]
+                },
                 "allowed_client_headers": {"patterns": [*told, {"prefix": "x-ratelimit-"}]},
                 "dynamic_metadata_from_headers": {"patterns": [{"prefix": "x-gateway-"}]},
             },

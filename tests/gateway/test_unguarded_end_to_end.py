@@ -141,6 +141,7 @@ def test_a_whole_answer_goes_straight_and_is_charged_by_its_usage(gateway, clien
     assert (answered.status_code, answered.json()["usage"]["completion_tokens"]) == (200, 7)
     until(lambda: gateway.metric(f'{TOKENS}{{basis="usage",kind="output"') == before + 7, "the charge")
     assert not any(name.startswith("x-gateway") for name in answered.headers)
+    assert answered.headers["x-served-model"] == "acme-chat"
     assert "x-gateway" not in engine.heads[-1].lower()
     assert "authorization" not in engine.heads[-1].lower()
     assert json.loads(engine.bodies[-1])["max_tokens"] > 0
