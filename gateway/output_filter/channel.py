@@ -81,12 +81,14 @@ class Answer:
 class Channel:
     """A running text: pieces in, and each piece out once it is decided."""
 
-    __slots__ = ("_answer", "_edits", "_gate", "_is_counted", "_scanner", "decided", "length")
+    __slots__ = ("_answer", "_edits", "_gate", "_is_counted", "_scanner", "decided", "has_edits", "length")
 
     def __init__(self, answer: Answer, writing: Writing | None, *, is_counted: bool = True) -> None:
         self.length = 0
         self.decided = 0
         """The characters from the beginning that nothing will change any more."""
+        self.has_edits = False
+        """Whether anything in a piece that is not taken yet may be edited."""
         self._answer = answer
         self._edits: list[Edit] = []
         self._is_counted = is_counted
@@ -94,17 +96,15 @@ class Channel:
         moderation = answer.policy.moderation if is_counted else None
         self._gate = SentenceGate(moderation.window) if moderation else None
 
-    @property
-    def has_edits(self) -> bool:
-        """Whether anything in a piece that is not taken yet may be edited."""
-        return bool(self._edits)
-
     def feed(self, text: str) -> None:
         """The next piece."""
-        self._scanner.feed(text)
+        self.length += len(text)
+        is_prose = self._scanner.feed(text)
+        if self._gate is None and is_prose:
+            self.decided = self._scanner.prose_decided
+            return
         if self._gate is not None:
             self._gate.feed(text)
-        self.length += len(text)
         self._take()
 
     def finish(self) -> None:
@@ -128,6 +128,7 @@ class Channel:
         end = start + len(text)
         edits = [edit for edit in self._edits if edit.start < end and edit.end > start]
         self._edits = [edit for edit in self._edits if edit.end > end]
+        self.has_edits = bool(self._edits)
         for place, edit in enumerate(edits):
             if self._answer.blocks(edit) and edit.start >= start:
                 return edited(text[: edit.start - start], start, edits[:place]), edit.name
@@ -139,6 +140,7 @@ class Channel:
             return
         if not may_pass:
             self._edits = sorted([Edit(start, end, "", MODERATION), *self._edits], key=lambda edit: edit.start)
+            self.has_edits = True
         self._gate.judge(start, may_pass=may_pass)
         self.decided = self._gate.passed
 
@@ -148,6 +150,7 @@ class Channel:
             if self._is_counted:
                 self._answer.counts.update(edit.name for edit in self._scanner.edits if edit.name)
             self._edits += self._scanner.edits
+            self.has_edits = True
             self._scanner.edits.clear()
         if self._gate is not None:
             for start, end, text in self._gate.cut(self.decided, is_end=is_end):

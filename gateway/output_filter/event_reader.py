@@ -8,7 +8,7 @@ from itertools import accumulate
 from gateway.output_filter.channel import Answer, Channel
 from gateway.output_filter.event_templates import Templates
 from gateway.output_filter.event_texts import FoundText, texts_of
-from gateway.output_filter.held_event import HeldEvent, Slot
+from gateway.output_filter.held_event import Held, HeldEvent, KnownEvent, Slot
 from gateway.output_filter.json_spans import UnreadableAnswer, parse
 from gateway.output_filter.normal_form import Writing
 from gateway.output_filter.shapes import Api, Key, Running, Whole, api_of, ends_of, is_usage_alone, repeats
@@ -43,7 +43,7 @@ class EventReader:
         seen = {key[1] for key in self._channels if key[0] == "choice"} - self._finished
         return sorted(index for index in seen if isinstance(index, int))
 
-    def read(self, event: SseEvent, now: float) -> HeldEvent:
+    def read(self, event: SseEvent, now: float) -> Held:
         """The event with its texts; what it ends is ended."""
         self.overtakes = False
         if (known := self.read_again(event.raw, now)) is not None:
@@ -57,7 +57,7 @@ class EventReader:
             self._read_json(event, document, held)
         return held
 
-    def read_again(self, raw: bytes, now: float) -> HeldEvent | None:
+    def read_again(self, raw: bytes, now: float) -> Held | None:
         """The event, where it is one as seen before but for its text; None = it has to be read."""
         known = self._templates.known(raw)
         if known is None:
@@ -66,10 +66,8 @@ class EventReader:
         if not text:
             return HeldEvent(raw, now)
         self._last_key = template.key
-        channel = template.channel
-        start = channel.length
-        channel.feed(text)
-        return HeldEvent(raw, now, [Slot(channel, start, text, raw_start, raw_end)])
+        template.channel.feed(text)
+        return KnownEvent(raw, now, template.channel, text, raw_start, raw_end)
 
     def expire(self, slots: list[Slot]) -> None:
         """What these wait for has waited too long."""

@@ -18,11 +18,12 @@ _INSIDE = rb'([^"\\]*(?:\\.[^"\\]*)*)'
 class Template:
     """What stands before and after the text."""
 
-    __slots__ = ("_event", "_pattern", "after", "before", "channel", "key")
+    __slots__ = ("_event", "_pattern", "after", "after_length", "before", "before_length", "channel", "key")
 
     def __init__(self, event: HeldEvent, data: bytes, key: Key) -> None:
         slot = event.slots[0]
         self.before, self.after = event.raw[: slot.raw_start + 1], event.raw[slot.raw_end - 1 :]
+        self.before_length, self.after_length = len(self.before), len(self.after)
         self.channel: Channel = slot.channel
         self.key = key
         self._event: tuple[bytes, bytes, int] = (event.raw, data, slot.raw_start)
@@ -55,7 +56,7 @@ class Templates:
     def known(self, raw: bytes) -> Known | None:
         """The event's text, where nothing else in it can be text that was not seen before."""
         for place, template in enumerate(self._templates):
-            start, end = len(template.before), len(raw) - len(template.after)
+            start, end = template.before_length, len(raw) - template.after_length
             if start <= end and raw.startswith(template.before) and raw.endswith(template.after):
                 return self._taken(place, raw, start, end)
         for place, template in enumerate(self._templates):
@@ -74,13 +75,15 @@ class Templates:
         del self._templates[MOST:]
 
     def _taken(self, place: int, raw: bytes, start: int, end: int) -> Known | None:
-        text = _text(raw[start:end])
-        if text is None:
-            return None
-        template = self._templates[place]
+        literal = raw[start:end]
+        if b"\\" in literal or b'"' in literal or not literal.isascii() or not (text := literal.decode()).isprintable():
+            try:
+                text = decoded(b'"' + literal + b'"')
+            except ValueError:  # it is not the inside of one string
+                return None
         if place:
             self._templates.insert(0, self._templates.pop(place))
-        return template, text, start - 1, end + 1
+        return self._templates[0], text, start - 1, end + 1
 
 
 def _pattern(raw: bytes, data: bytes, text_start: int) -> bytes:
@@ -101,13 +104,3 @@ def _pattern(raw: bytes, data: bytes, text_start: int) -> bytes:
 def _is_count(span: Span, data: bytes) -> bool:
     name = span.path[-1] if span.path else 0
     return isinstance(name, str) and not name.endswith("index") and data[span.start] in b"-0123456789"
-
-
-def _text(literal: bytes) -> str | None:
-    """The text of a string's inside; None = it is not the inside of one string."""
-    if b'"' not in literal and b"\\" not in literal and literal.isascii() and (text := literal.decode()).isprintable():
-        return text
-    try:
-        return decoded(b'"' + literal + b'"')
-    except ValueError:
-        return None

@@ -75,6 +75,42 @@ class HeldEvent:
         return encoded(text, self.raw[slot.raw_start : slot.raw_end])
 
 
+class KnownEvent:
+    """A held event that is as one before but for its text; nearly all of a stream are, and each takes its time."""
+
+    __slots__ = ("_place", "_text", "blocked", "channel", "end", "expired", "raw", "since")
+
+    def __init__(self, raw: bytes, since: float, channel: Channel, text: str, raw_start: int, raw_end: int) -> None:
+        self.raw = raw
+        self.since = since
+        self.channel = channel
+        self.end = channel.length
+        """Of its text in the running text; the text was fed just now."""
+        self.expired: float | None = None
+        self.blocked: str | None = None
+        self._text = text
+        self._place = (raw_start, raw_end)
+
+    @property
+    def slots(self) -> list[Slot]:
+        """Its one text."""
+        return [Slot(self.channel, self.end - len(self._text), self._text, *self._place)]
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether it may leave."""
+        return self.channel.decided >= self.end
+
+    def leave(self) -> tuple[bytes, str | None]:
+        """Its bytes, and the class that ends the answer within them."""
+        if not self.channel.has_edits:
+            return self.raw, None
+        return HeldEvent(self.raw, self.since, self.slots).leave()
+
+
+Held = HeldEvent | KnownEvent
+
+
 def replaced(raw: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
     """The bytes with some parts of them replaced."""
     pieces: list[bytes] = []

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from gateway.output_filter.detectors import Detector
 from gateway.output_filter.linear_regex import EncodedText, LinearRegex
 from gateway.output_filter.pattern_tree import Node, beginnings, source, width
-from gateway.output_filter.quiet_text import LETTERS, loud_text, openings
+from gateway.output_filter.quiet_text import Quiet, openings
 
-QUIET_TAIL = 64
-"""Letters that may be held without asking; a longer run is asked about."""
 _DIGITS = re.compile("[0-9]+")
 _DIGIT_SET = frozenset("0123456789")
 
@@ -72,14 +70,8 @@ class Matcher:
             for bounded in (False, True)
         ]
         self._beginnings = LinearRegex(f"(?:{_joined(detectors, beginnings)})\\z") if detectors else None
-        self._loud = re.compile(loud_text((detector.tree, detector.ignore_case) for detector in detectors))
-
-    def quiet_hold(self, text: str) -> int | None:
-        """Where the letters at the end of prose begin; None = it must be searched."""
-        if self._loud.search(text) is not None:
-            return None
-        start = len(text.rstrip(LETTERS))
-        return start if len(text) - start <= QUIET_TAIL else None
+        self.quiet = Quiet((detector.tree, detector.ignore_case) for detector in detectors)
+        """Tells what need not be searched."""
 
     def held_from(self, encoded: EncodedText, start: int) -> int:
         """From where on the text may still become a value; its length = nowhere."""

@@ -6,8 +6,8 @@ characters that show nothing (zero-width, soft hyphen) belong to the unit after 
 
 import re
 import unicodedata
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 ESCAPED_QUOTE = "\x00"
 """What an escaped quotation mark reads as: a boundary like the plain one, but it does not end a JSON string."""
@@ -41,8 +41,7 @@ class Writing(Enum):
     """JSON text, as the arguments of a tool are."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Units:
+class Units(NamedTuple):
     """A text in plain characters."""
 
     normal: str

@@ -11,22 +11,46 @@ from gateway.output_filter.linear_regex import LinearRegex
 from gateway.output_filter.pattern_tree import Chain, Chars, Choice, Edge, Node, Repeat, least_width
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+LONGEST_HELD = 64
+"""Letters that may be held without asking; a longer run is asked about."""
 _CAPITALS, _SMALL = LETTERS[:26], LETTERS[26:]
 _ASCII = "".join(map(chr, range(128)))
 _MARKS = " \n\t,.;:!?\"'()[]{}*#`/=|<>-"
 
 
-def loud_text(patterns: Iterable[tuple[Node, bool]]) -> str:
-    """A pattern of what makes a text worth searching.
+class Quiet:
+    """Tells prose: words and marks in which no value is, and of which only the last word can become one.
 
-    Where it matches nothing, the text is words and marks, no value is in it, and only its last word can become one.
     A word is made of letters, no two capitals next to each other. Each pattern comes with whether it ignores case.
     """
-    patterns = list(patterns)
-    reached = frozenset().union(*(_walk(node, _Ends.EMPTY, fold)[1] for node, fold in patterns))
-    runs = [run for node, fold in patterns if (run := _letters_width(node, fold)) is not None]
-    long_word = f"|[A-Za-z]{{{max(1, min(runs))}}}" if runs else ""
-    return f"[^A-Za-z{re.escape(''.join(sorted(set(_MARKS) - reached)))}]|[A-Z]{{2}}{long_word}"
+
+    __slots__ = ("_long_word", "_loud", "_soft")
+
+    def __init__(self, patterns: Iterable[tuple[Node, bool]]) -> None:
+        patterns = list(patterns)
+        reached = frozenset().union(*(_walk(node, _Ends.EMPTY, fold)[1] for node, fold in patterns))
+        runs = [run for node, fold in patterns if (run := _letters_width(node, fold)) is not None]
+        self._long_word = max(1, min(runs)) if runs else LONGEST_HELD
+        """A word of so many letters may be a value."""
+        marks = re.escape("".join(sorted(set(_MARKS) - reached)))
+        self._loud = re.compile(f"[^A-Za-z{marks}]|[A-Z]{{2}}|[A-Za-z]{{{self._long_word}}}")
+        self._soft = re.compile(f"[a-z{marks}]*")
+
+    def is_prose(self, text: str) -> bool:
+        """Whether it is nothing else."""
+        return self._loud.search(text) is None
+
+    def hold(self, text: str, more: str, *, was_prose: bool) -> int | None:
+        """Where the letters at the end of prose begin; None = it must be searched.
+
+        ``more`` is what the text ends with; ``was_prose`` = what is before it is known to be prose. Then small letters,
+        too few of them for a long word, are prose at a glance, as is most of what models write.
+        """
+        is_soft = was_prose and len(text) < self._long_word and self._soft.fullmatch(more) is not None
+        if not is_soft and self._loud.search(text) is not None:
+            return None
+        start = len(text.rstrip(LETTERS))
+        return start if len(text) - start <= LONGEST_HELD else None
 
 
 def openings(node: Node, *, ignore_case: bool) -> frozenset[str]:

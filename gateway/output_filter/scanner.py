@@ -33,8 +33,8 @@ class Scanner:
     """
 
     __slots__ = (
-        "_answered", "_cuts", "_end", "_in_string", "_is_simple", "_is_sunk", "_masks", "_matcher", "_normal", "_place",
-        "_swallow", "_unread", "_writing", "edits",
+        "_answered", "_cuts", "_end", "_in_string", "_is_prose", "_is_simple", "_is_sunk", "_masks", "_matcher",
+        "_normal", "_place", "_swallow", "_unread", "_writing", "edits",
     )  # fmt: skip
 
     def __init__(self, matcher: Matcher, masks: Masks, writing: Writing | None = Writing.PLAIN) -> None:
@@ -53,19 +53,26 @@ class Scanner:
         self._swallow: re.Pattern[str] | None = None
         self._in_string = False
         self._is_simple = False  # no escapes, nothing answered early, nothing swallowed
+        self._is_prose = False  # what is not forgotten yet
 
     @property
     def decided(self) -> int:
         """The characters from the beginning of the text that nothing will change any more."""
         return max(self._in_text(self._place), self._answered)
 
-    def feed(self, text: str) -> None:
-        """The next piece."""
+    @property
+    def prose_decided(self) -> int:
+        """``decided``, after prose."""
+        return self._end - len(self._normal) + self._place
+
+    def feed(self, text: str) -> bool:
+        """The next piece; whether it was prose, in which nothing is edited."""
         if self._is_simple and self._pass_prose(text):
-            return
+            return True
         if self._read(text, is_end=False):
             self._decide(is_end=False)
-        self._is_simple = self._may_pass_prose()
+        self._is_simple, self._is_prose = self._may_pass_prose(), False
+        return False
 
     def finish(self) -> None:
         """Nothing comes any more."""
@@ -114,9 +121,10 @@ class Scanner:
     def _pass_prose(self, text: str) -> bool:
         """Most of what models write: words and marks, and only the last word waits."""
         normal = self._normal + text
-        start = self._matcher.quiet_hold(normal)
+        start = self._matcher.quiet.hold(normal, text, was_prose=self._is_prose)
         if start is None:
             return False
+        self._is_prose = True
         self._end += len(text)
         if start > self._place:
             if self._writing is Writing.JSON:

@@ -7,7 +7,7 @@ from fleet.output_policy import FailureMode
 from gateway.output_filter import endings
 from gateway.output_filter.channel import Answer, CompiledPolicy
 from gateway.output_filter.event_reader import EventReader
-from gateway.output_filter.held_event import HeldEvent
+from gateway.output_filter.held_event import Held
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.sentences import Question
 from gateway.sse import DEFAULT_LIMIT_BYTES, SseEvent, SseKind, SseReader
@@ -28,7 +28,7 @@ class StreamFilter:
     value, the rest of that is masked), and anything else that is held is masked by what it may become.
     """
 
-    __slots__ = ("_answer", "_held", "_held_bytes", "_is_open", "_reader", "_texts", "failure", "has_ended")
+    __slots__ = ("_answer", "_held", "_held_bytes", "_is_open", "_most", "_reader", "_texts", "failure", "has_ended")
 
     def __init__(self, policy: CompiledPolicy, key: bytes = b"", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         """``key``: secret, the same for every answer of a conversation (see ``Masks``)."""
@@ -39,9 +39,11 @@ class StreamFilter:
         self._answer = Answer(policy, Masks(policy.modes, key))
         self._reader = SseReader(limit_bytes)
         self._texts = EventReader(self._answer)
-        self._held: deque[HeldEvent] = deque()
+        self._held: deque[Held] = deque()
         self._held_bytes = 0
         self._is_open = False
+        spread = 1 if policy.moderation is None else VERDICT_SPREAD
+        self._most = (MAX_HELD_EVENTS * spread, MAX_HELD_BYTES * spread)
 
     @property
     def counts(self) -> Counter[str]:
@@ -109,8 +111,12 @@ class StreamFilter:
             return b""
         if self._is_open:
             return data
-        if self._reader.is_between and _is_one_event(data):
-            return self._again(data, now)
+        if self._reader.is_between and data.endswith(b"\n\n") and b"\r" not in data:
+            try:  # mostly it is one event as seen before, which need be neither cut out nor read
+                if (held := self._texts.read_again(data, now)) is not None:
+                    return self._hold(held, now)
+            except Exception as error:  # as in _through
+                return self._fail(error, data)
         return self._through(self._reader.feed(data), now)
 
     def expire(self, now: float) -> bytes:
@@ -141,16 +147,6 @@ class StreamFilter:
         except Exception as error:  # as in _through
             return out + self._fail(error)
 
-    def _again(self, data: bytes, now: float) -> bytes:
-        """One whole event, as engines mostly send: it need not be looked for, nor read where it is as seen before."""
-        try:
-            held = self._texts.read_again(data, now)
-            if held is not None:
-                return self._hold(held, now)
-        except Exception as error:  # as in _through
-            return self._fail(error, data)
-        return self._through(self._reader.feed(data), now)
-
     def _through(self, events: Iterator[SseEvent], now: float) -> bytes:
         out: list[bytes] = []
         raw = b""
@@ -174,14 +170,14 @@ class StreamFilter:
             return held.leave()[0]
         return self._hold(held, now)
 
-    def _hold(self, held: HeldEvent, now: float) -> bytes:
+    def _hold(self, held: Held, now: float) -> bytes:
         if not self._held and held.is_decided:
             return self._out(held)
         self._held.append(held)
         self._held_bytes += len(held.raw)
-        out = self._leave()
-        spread = 1 if self._answer.policy.moderation is None else VERDICT_SPREAD
-        while len(self._held) > MAX_HELD_EVENTS * spread or self._held_bytes > MAX_HELD_BYTES * spread:
+        out = self._leave() if self._held[0].is_decided else b""
+        most_events, most_bytes = self._most
+        while len(self._held) > most_events or self._held_bytes > most_bytes:
             out += self._expire_first(now)
         return out
 
@@ -212,15 +208,16 @@ class StreamFilter:
 
     def _leave(self) -> bytes:
         out = []
-        while self._held and self._held[0].is_decided:
-            held = self._held[0]
+        waiting = self._held
+        while waiting and waiting[0].is_decided:
+            held = waiting[0]
             out.append(self._out(held))
-            if self._held:  # the answer has not ended
-                self._held.popleft()
+            if waiting:  # the answer has not ended
+                waiting.popleft()
                 self._held_bytes -= len(held.raw)
         return b"".join(out)
 
-    def _out(self, held: HeldEvent) -> bytes:
+    def _out(self, held: Held) -> bytes:
         data, blocked = held.leave()
         if blocked is None:
             return data
@@ -246,7 +243,3 @@ class StreamFilter:
     def _end(self) -> None:
         self.has_ended = True
         self._held.clear()
-
-
-def _is_one_event(data: bytes) -> bool:
-    return data.startswith(b"data: ") and data.endswith(b"\n\n") and data.count(b"\n") == 2 and b"\r" not in data

@@ -15,7 +15,7 @@ from gateway.output_filter.national_ids import NATIONAL_IDS
 from gateway.output_filter.pattern_parser import MAX_WIDTH, PatternRefused, literal, parse_pattern
 from gateway.output_filter.pattern_tree import beginnings, least_width, source, width
 from gateway.output_filter.policy import BUILT_IN_CLASSES, detectors_of
-from gateway.output_filter.quiet_text import loud_text
+from gateway.output_filter.quiet_text import Quiet
 
 ATOMS = st.sampled_from(["a", "b", "[ab]", r"\d", ".", "(?:ab|c)", "(a(?:b|cc){1,2})", r"\.", "é", r"[^a]"])
 COUNTED = st.tuples(ATOMS, st.sampled_from(["", "", "?", "{2}", "{1,3}", "{0,2}?"])).map("".join)
@@ -52,12 +52,23 @@ def test_prose_that_is_not_searched_has_no_match_and_no_beginning_of_one(pattern
     except PatternRefused:
         return
     text = f"{word}{mark}{word}"
-    if re.search(loud_text([(tree, False)]), text):
+    if not Quiet([(tree, False)]).is_prose(text):
         return
     assert LinearRegex(source(tree)).search(EncodedText(text), 0) is None
     start = LinearRegex(f"(?:{beginnings(tree)})\\z").search(EncodedText(text), 0)
     assert start is not None
     assert start > len(word)
+
+
+@given(PATTERNS, st.text(alphabet="abAB ,", max_size=8), st.text(alphabet="abAB ,.", min_size=1, max_size=8))
+def test_prose_that_goes_on_is_told_at_a_glance_as_it_is_told_whole(pattern, text, more):
+    try:
+        quiet = Quiet([(parse_pattern(pattern), False)])
+    except PatternRefused:
+        return
+    if quiet.is_prose(text):
+        whole = text + more
+        assert quiet.hold(whole, more, was_prose=True) == quiet.hold(whole, more, was_prose=False)
 
 
 @pytest.mark.parametrize("detector", BUILT_IN, ids=lambda detector: detector.name)
