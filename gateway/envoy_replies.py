@@ -8,6 +8,7 @@ from gateway.refusals import Reason, error_body
 _DENIED_FLAG = "UAEX"
 _NO_ENGINE_FLAGS = ("UH", "UF", "UC", "UR", "UO", "URX", "NC")
 _JSON = "application/json"
+_NOT_CHUNKED = "unsupported_transfer_encoding"
 _OTHER = "The request could not be served."
 _ANTHROPIC_TARGETS = f"({'|'.join(sorted(ANTHROPIC_PATHS))})([?].*)?"
 
@@ -24,6 +25,10 @@ def local_replies() -> Json:
             *_said(_status("EQ", 413), 413, Reason.BODY_TOO_LARGE, size),
             *_said(_status("EQ", 404), 404, Reason.UNKNOWN_PATH, "There is nothing at this path."),
             *_said(_status("EQ", 408), 408, "request_timeout", "The request was not sent in time."),
+            *_said(_status("EQ", 431), 431, "headers_too_large", "The headers are too many or too large."),
+            *_said(_status("EQ", 426), 426, "unsupported_http_version", "Requests are HTTP/1.1 or HTTP/2."),
+            *_said(_status("EQ", 403), 403, "upgrade_refused", "No connection is upgraded here."),
+            *_said(_status("EQ", 501), 400, _NOT_CHUNKED, "A body may be chunked, and nothing else."),
             *_said(_status("EQ", 504), 504, "engine_timeout", "The engine sent nothing for too long."),
             *_said(_status("LE", 499), 400, "malformed_request", "The request is malformed, or its path is not plain."),
             {"filter": _asks_anthropic(), "body_format_override": _text(anthropic_body(503, _OTHER).decode())},
@@ -43,9 +48,11 @@ def _kept(status: Json) -> Json:
 def _said(when: Json, status: int, code: str, text: str) -> tuple[Json, Json]:
     """One of Envoy's errors: in Anthropic's form where its messages are asked for, else in OpenAI's."""
     anthropic = {"and_filter": {"filters": [when, _asks_anthropic()]}}
+    # Clients try again what is a server's fault, so a 501 about a header must not stay one.
+    told = {"status_code": status} if code == _NOT_CHUNKED else {}
     return (
-        {"filter": anthropic, "body_format_override": _text(anthropic_body(status, text).decode())},
-        {"filter": when, "body_format_override": _text(error_body(status, text, code=str(code)).decode())},
+        {"filter": anthropic, **told, "body_format_override": _text(anthropic_body(status, text).decode())},
+        {"filter": when, **told, "body_format_override": _text(error_body(status, text, code=str(code)).decode())},
     )
 
 
