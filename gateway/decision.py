@@ -229,7 +229,7 @@ class DecisionCore:
         """The copy for a shadow, where there is one of this request."""
         tenant, route = asked.caller.tenant.name, asked.route
         found = shadow_choice(route, tenant, self._router, leg.choice.request, now, self._chance)
-        if found is None:
+        if found is None or not arms_that_salt(asked, route, found[:1]):
             return None
         arm, choice = found
         edits = edits_for(asked, arm, _bound(leg.held, size)).edits

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 import structlog
 
+from gateway.arms import arms_of
 from gateway.endpoint_tasks import EndpointTasks
 from gateway.engine_pages import EnginePage, PageNames, read_page
 from gateway.index import SnapshotIndex
@@ -102,7 +103,7 @@ class EngineScrapes:
         found = {
             endpoint.address: Endpoint(endpoint.address, arm.engine, arm.deployment)
             for route in index.routes.values()
-            for arm in route.arms
+            for arm in arms_of(route)
             if arm.hosted is None and arm.engine in self._names
             for endpoint in arm.endpoints
         }

@@ -13,6 +13,7 @@ import structlog
 import zmq
 import zmq.asyncio
 
+from gateway.arms import arms_of
 from gateway.endpoint_tasks import EndpointTasks
 from gateway.engine_blocks import Change, Cleared, EngineBlocks, Stored
 from gateway.engine_scrapes import FOLLOW_SECONDS, Tables
@@ -137,7 +138,7 @@ def sources(index: SnapshotIndex) -> tuple[Source, ...]:
     """The engines that publish; where routes share one, its prompts are those of the first model by name."""
     found: dict[str, Source] = {}
     for route in sorted(index.routes.values(), key=lambda route: route.model):
-        for arm in route.arms:
+        for arm in arms_of(route):
             if arm.kv_events is None or arm.hosted is not None:
                 continue
             for endpoint in arm.endpoints:

@@ -8,11 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from engines.request_side import salted_operations
+from fleet.snapshot import GatewayShadow
 from gateway.asked import Asked, Request
 from gateway.authentication import Caller
 from gateway.body_edits import apply_edits
 from gateway.cache_salt import arms_that_salt, members, salt_of
+from gateway.decision import Allowed, DecisionCore
+from gateway.index import index_of
 from gateway.paths import Operation
+from gateway.refusals import Refused
 from gateway.request_edits import request_edits
 from gateway.routed_prompt import conversation_of, routing_request
 from tests.gateway.simulated import OTHER_MODEL, publish, simulated_engine
@@ -87,6 +91,38 @@ def test_engines_that_cannot_keep_tenants_apart_get_nothing_of_theirs(world, eng
     assert bool(arms_that_salt(parted, parted.route, (arm,))) is is_left
     shared = asked(world, {}, operation=operation)
     assert arms_that_salt(shared, shared.route, (arm,)) == (arm,)
+
+
+@pytest.mark.parametrize(("shadow_engine", "is_copied"), [("vllm", True), ("lmdeploy", False)])
+def test_copies_for_a_shadow_are_parted_as_well(world, shadow_engine, is_copied):
+    arm = world.arm("127.0.0.1:9009", name="shadow").model_copy(update={"engine": shadow_engine})
+    decision = decided(world, world.snapshot(salts_cache=True, shadow=GatewayShadow(arm=arm, share=1.0)))
+    mirror = decision.admitted.mirror
+    assert (mirror is not None) is is_copied
+    if mirror is not None:
+        assert b'"cache_salt":"' in mirror.edited(body_of("acme-chat"))
+
+
+@pytest.mark.parametrize("also_salts", [True, False])
+def test_a_model_that_shares_never_stands_in_for_one_that_does_not(world, also_salts):
+    snapshot = world.snapshot(salts_cache=True, fallbacks=("both-chat",))
+    first, *others = snapshot.routes
+    nobody = world.arm().model_copy(update={"endpoints": ()})
+    away = first.model_copy(update={"arms": (nobody,)})
+    others = [route.model_copy(update={"salts_cache": also_salts}) for route in others]
+    decision = decided(world, snapshot.model_copy(update={"routes": (away, *others)}))
+    assert isinstance(decision, Allowed if also_salts else Refused)
+
+
+def decided(world, snapshot):
+    core = DecisionCore()
+    core.replace(index_of(snapshot), world.now)
+    headers = {"authorization": f"Bearer {world.acme_key}"}
+    return core.decide(Request("POST", "/v1/chat/completions", headers, body_of("acme-chat")), world.now)
+
+
+def body_of(model):
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": "hi"}]}).encode()
 
 
 def test_the_words_of_the_catalogue_are_the_gateways():
