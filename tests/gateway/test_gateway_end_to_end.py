@@ -161,7 +161,8 @@ def test_an_engine_that_is_gone_is_503_and_never_another_engine(gateway, client,
     """Envoy knows both engines; the one that was decided does not answer."""
     dead = "127.0.0.1:1"
     good = world.snapshot(gateway.one.address)
-    gateway.publish(good.model_copy(update={"routes": (*world.snapshot(dead).routes[:1], *good.routes[1:])}))
+    elsewhere = good.routes[0].model_copy(update={"arms": (world.arm(dead, name="elsewhere"),)})
+    gateway.publish(good.model_copy(update={"routes": (elsewhere, *good.routes[1:])}))
     ask = lambda: client.post(CHAT, json=chat("acme-chat"), headers=bearer(world.acme_key))  # noqa: E731
     until(lambda: ask().status_code == 503, "the dead engine is decided")
     assert error_of(ask())["code"] == "no_endpoint"
@@ -173,7 +174,7 @@ def test_an_engine_that_is_gone_is_503_and_never_another_engine(gateway, client,
 
 
 def test_no_engine_at_all_is_503_with_the_reason(gateway, client, world, until):
-    gateway.publish(world.snapshot(gateway.one.address, requests_per_minute=None, output_filter="pii"))
+    gateway.publish(world.snapshot(gateway.one.address, requests_per_minute=None, output_filter="nobody-knows"))
     ask = lambda: client.post(CHAT, json=chat("acme-chat"), headers=bearer(world.acme_key))  # noqa: E731
     until(lambda: ask().status_code == 503, "the filter is asked for")
     assert error_of(ask())["code"] == "output_filter_unavailable"
