@@ -25,7 +25,7 @@ _MEMBERS: Mapping[str, frozenset[str]] = {
         {
             "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
             "guided_decoding_backend", "guided_whitespace_pattern", "json_schema", "regex", "ebnf", "grammar",
-            "structural_tag", "output_config",
+            "structural_tag", "output_config", "output_format",
         }
     ),
     TOOLS: frozenset({"tools", "tool_choice", "functions", "function_call", "parallel_tool_calls"}),
@@ -83,14 +83,14 @@ def _is_harmless(name: str, value: object) -> bool:
     if name == "modalities":
         return value == ["text"]
     if name == "tool_choice":
-        return value == "none"
+        return _kind_of_choice(value) == "none"
     return value in ([], {}, False)
 
 
 def _other_grammars(document: Mapping[str, object]) -> Iterator[ClosedField]:
     """Grammars that engines make by themselves: a forced tool call, a strict tool, the format of a response's text."""
     choice = document.get("tool_choice")
-    if choice is not None and not (isinstance(choice, str) and choice in _FREE_CHOICES):
+    if choice is not None and _kind_of_choice(choice) not in _FREE_CHOICES:
         yield ClosedField("/tool_choice", STRUCTURED)
     text = document.get("text")
     form = text.get("format") if isinstance(text, Mapping) else None
@@ -100,6 +100,12 @@ def _other_grammars(document: Mapping[str, object]) -> Iterator[ClosedField]:
     for index, tool in enumerate(tools if isinstance(tools, list) else []):
         if isinstance(tool, Mapping) and (_is_strict(tool) or _is_strict(tool.get("function"))):
             yield ClosedField(f"/tools/{index}", STRUCTURED)
+
+
+def _kind_of_choice(choice: object) -> object:
+    """OpenAI's word, or the type of Anthropic's object; ``None`` = something else, such as a tool by its name."""
+    kind = choice.get("type") if isinstance(choice, Mapping) else choice
+    return kind if isinstance(kind, str) else None
 
 
 def _is_strict(holder: object) -> bool:

@@ -38,6 +38,9 @@ CASES = [
     ("tool-parser", chat(tools=[{"type": "function"}]), "/tools"),
     ("chat-template", chat(chat_template="{{ x }}"), "/chat_template"),
     ("prompt-embeds", {"prompt_embeds": "AAAA"}, "/prompt_embeds"),
+    ("structured-output", chat(tool_choice={"type": "any"}), "/tool_choice"),
+    ("structured-output", chat(tool_choice={"type": "tool", "name": "t"}), "/tool_choice"),
+    ("tool-parser", chat(tool_choice={"type": "auto"}), "/tool_choice"),
     ("weight-endpoints", chat(custom_logit_processor="x"), "/custom_logit_processor"),
 ]
 
@@ -55,6 +58,7 @@ def test_a_field_of_a_closed_path_is_named(path: str, document: dict[str, Any], 
         chat(),
         chat({"type": "text", "text": "https://example.com"}),
         chat(response_format={"type": "text"}, tool_choice="none", tools=[], modalities=["text"]),
+        chat(tool_choice={"type": "none"}),
         {"prompt": [[1, 2], [3]]},
         {"prompt": ["a", "b"], "guided_json": None},
         {"input": "text", "text": {"format": {"type": "text"}}},
