@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Annotated, Literal
 
-from fastapi import Header, Query
+from fastapi import Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from control_plane.api.answers import answer
@@ -43,7 +43,6 @@ GroupBy = Annotated[
         description="What sums are told apart by, separated by commas: tenant, model, day, deployment, key.",
     ),
 ]
-Accept = Annotated[str, Header(description="text/csv for a table with everything on one page.")]
 
 
 class UsageShape(Value):
@@ -80,6 +79,7 @@ class UsageList(Value):
 
 @usage.get("/usage", response_model=UsageList, responses={200: _CSV_ANSWER, **reading(400)})
 def list_usage(
+    request: Request,
     house: Services,
     _actor: Reader,
     page: Paging,
@@ -88,11 +88,10 @@ def list_usage(
     first_day: From = None,
     last_day: To = None,
     group_by: GroupBy = "tenant,model,day",
-    accept: Accept = "application/json",
 ) -> Response:
-    """Sums of what was used, by the day on which requests were admitted."""
+    """Sums of what was used, by the day on which requests were admitted; as a table where ``Accept`` is text/csv."""
     query = _query(tenant, model, first_day, last_day, group_by)
-    if _prefers_csv(accept):
+    if _prefers_csv(request.headers.get("accept", "")):
         return _csv(house.usage, query)
     after = _group(page.after, query)
     sums, has_more = page.cut(house.usage.page(query, after=after, limit=page.limit))
