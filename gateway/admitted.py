@@ -178,8 +178,10 @@ class Admitted:
         """Envoy takes it to its first engine."""
         self.sent_to(self._leg.choice.addresses[0])
 
-    def answered_by(self, address: str) -> None:
-        """Envoy says which engine had it in the end."""
+    def answered_by(self, address: str, first_byte_seconds: float | None) -> None:
+        """Envoy says which engine had it in the end, and when the answer began."""
+        if first_byte_seconds is not None:
+            self._stopwatch.first_byte_after(first_byte_seconds)
         if address != self._address and address in self._leg.choice.addresses:
             self.sent_to(address)
 
@@ -188,7 +190,8 @@ class Admitted:
         self._budgets.renew(self.reservation.number, self._clock())
 
     def began(self) -> None:
-        """The engine's first byte came."""
+        """The engine's first byte came: from here on no other one can be asked."""
+        self._legs.forget()
         self._stopwatch.first_byte()
         if self._in_flight is not None and self._in_flight.is_watched:
             self._in_flight.first_token(self._clock())

@@ -72,6 +72,8 @@ class Legs:
             self._ways.popleft()
             leg = self.next(now)
         if leg is not None:
+            if not self.may_go_on:
+                self.forget()
             return leg
         tenant, model = asked.caller.tenant.name, asked.route.model
         message = f"No engine is ready for the model {quoted(model)}; try again in a moment."
@@ -90,6 +92,10 @@ class Legs:
     def may_go_on(self) -> bool:
         """Whether there is something left to try; what comes of it is known when it is tried."""
         return len(self._ways) > 1 or any(map(self._left, self._ways))
+
+    def forget(self) -> None:
+        """There is no next leg: an engine has begun to answer. What the request said need not be kept for it."""
+        self._ways.clear()
 
     def _over(self, way: Way, now: float) -> Leg | Refused | None:
         arms = self._left(way)

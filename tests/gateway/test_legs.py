@@ -216,6 +216,17 @@ def test_a_filtered_model_is_never_stood_in_for_by_one_with_another_filter(world
     assert deciding.ask("large").model == "tiny"
 
 
+def test_after_the_first_byte_there_is_no_next_and_nothing_of_the_request_is_kept(world):
+    small = route("small", arm("b", "10.0.0.2:1"))
+    deciding = Deciding(world, route("large", arm("a", "10.0.0.1:1"), fallbacks=("small",)), small)
+    admitted = deciding.ask("large").admitted
+    admitted.began()
+    assert not admitted.may_fall_back
+    assert not admitted.fall_back()
+    assert not admitted._legs._ways
+    assert not deciding.ask("small").admitted._legs._ways
+
+
 def test_after_the_end_there_is_no_next(world):
     deciding = Deciding(
         world, route("large", arm("a", "10.0.0.1:1"), fallbacks=("small",)), route("small", arm("b", "10.0.0.2:1"))
