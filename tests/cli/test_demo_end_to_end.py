@@ -111,6 +111,7 @@ def test_real_faults_fail_the_steps_that_show_them(layout):
         assert "does not answer" in take("tenants", "killed envoy")
         until(lambda: any("envoy runs again" in line for line in told))
         assert take("tenants") is None
+        until(lambda: len(world.command("usage", "list", "--group-by", "tenant", "-o", "json").document["items"]) > 1)
         assert "still not marked" in take("exercise", "dropped record")
         assert take("exercise") is None
         assert "did not complete: the engine ended the stream after" in take("rollout", "cut stream")
