@@ -8,6 +8,7 @@ from gateway.prompt_blocks import PromptBlocks, chain_root, text_blocks, token_b
 from gateway.prompt_text import prompt_text, prompt_tokens_given
 
 DEFAULT_BLOCK_TOKENS = 16
+_SORTED = json.JSONEncoder(sort_keys=True)
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
 
@@ -63,7 +64,7 @@ def _opening(document: Mapping[str, object]) -> str:
     if "query" in document:
         opening += [document["query"], document.get("documents")]
     try:
-        return json.dumps(opening, sort_keys=True)
+        return _SORTED.encode(opening)
     except (RecursionError, ValueError):
         return ""
 

@@ -27,6 +27,7 @@ from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
 from gateway.filter_setup import filter_table
+from gateway.garbage import look_seldom
 from gateway.guard import Guard, GuardSettings
 from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
@@ -38,7 +39,7 @@ from gateway.shadows import Shadows
 from gateway.store import SnapshotStore
 from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
-from gateway.tickets import Tickets
+from gateway.tickets import TicketNumbers, Tickets
 from gateway.unguarded import Unguarded, access_log_server
 from gateway.waiting_metrics import WaitingMetrics
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 1.0
-_TICKET_BYTES = 16
 _MAX_TELEMETRY_BODY_BYTES = 1024
 _TELEMETRY_IDLE_SECONDS = 90.0
 """Above the usual pause between two scrapes of one connection."""
@@ -84,8 +84,9 @@ class Gateway:
         )
         self._telemetry.watch_waiting(self._core.turns.waiting)
         self._accounting.arms.watch_ejected(lambda: len(self._core.router.ejections.ejected(time.time())))
-        self._tickets = Tickets(lambda: secrets.token_urlsafe(_TICKET_BYTES))
-        self._unguarded = Unguarded(lambda: secrets.token_urlsafe(_TICKET_BYTES), time.time)
+        numbers = TicketNumbers(secrets.token_bytes)
+        self._tickets = Tickets(numbers)
+        self._unguarded = Unguarded(numbers, time.time)
         self._spans = _spans(settings, self._telemetry.registry)
         service = DecisionService(
             self._core,
@@ -145,6 +146,7 @@ class Gateway:
                 loop.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
             self._accounting.start(client, told_to_stop.set)
             self._announce(pages)
+            look_seldom()
             await told_to_stop.wait()
             _log.info("gateway.stopping")
             for loop in loops:

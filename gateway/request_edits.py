@@ -9,6 +9,7 @@ from gateway.form_document import value_span
 from gateway.member_spans import closing_brace, member_spans
 from gateway.paths import Operation
 
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
 _ASKED_FOR = frozenset({Operation.CHAT, Operation.COMPLETION})
 """Operations whose streams say what they took only when they are asked."""
 
@@ -80,4 +81,4 @@ def _edits(body: bytes, document: Mapping[str, object], members: Mapping[str, ob
 
 
 def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
+    return b"%d" % value if type(value) is int else _COMPACT.encode(value).encode()

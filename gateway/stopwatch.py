@@ -28,6 +28,10 @@ class Stopwatch:
         if self._first_byte is None:
             self._first_byte = self._now() - self._came
 
+    def first_byte_after(self, seconds: float) -> None:
+        """Another clock says when the answer began."""
+        self._first_byte = seconds
+
     def times(self) -> Times:
         """The times so far."""
         return Times(self._now() - self._came, self._first_byte)

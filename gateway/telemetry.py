@@ -13,6 +13,7 @@ from gateway.exchange import HttpResponse
 from gateway.http_protocol import HttpRequest
 from gateway.index import SnapshotIndex
 from gateway.refusals import Refused
+from gateway.version_metrics import VersionMetrics
 
 _NOBODY = "unknown"
 _DECISION_SECONDS = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25)
@@ -30,6 +31,7 @@ class Telemetry:
             ("tenant", "model", "outcome"),
             registry=self.registry,
         )
+        self._outcomes: dict[tuple[str, str, str], Counter] = {}
         self._decision_seconds = Histogram(
             "enginehouse_gateway_decision_seconds",
             "Time from a whole request to its decision.",
@@ -54,11 +56,7 @@ class Telemetry:
             "Endpoints and arms of the snapshot in use that are malformed and therefore left out; the log names them.",
             registry=self.registry,
         )
-        self._is_older = Gauge(
-            "enginehouse_gateway_older_than_control_plane",
-            "1 while the control plane's snapshot has a newer form than this gateway reads; the last good one goes on.",
-            registry=self.registry,
-        )
+        self._version = VersionMetrics(self.registry)
         self._sync_failures = Counter(
             "enginehouse_gateway_sync_failures",
             "Attempts to get or apply a snapshot that failed.",
@@ -81,7 +79,11 @@ class Telemetry:
 
     def count(self, tenant: str | None, model: str | None, outcome: str) -> None:
         """Count one outcome."""
-        self._requests.labels(tenant or _NOBODY, model or _NOBODY, outcome).inc()
+        key = (tenant or _NOBODY, model or _NOBODY, outcome)
+        counter = self._outcomes.get(key)
+        if counter is None:
+            counter = self._outcomes[key] = self._requests.labels(*key)
+        counter.inc()
 
     def sync_failed(self) -> None:
         """Count one failed attempt."""
@@ -89,7 +91,7 @@ class Telemetry:
 
     def show_version(self, *, is_older: bool) -> None:
         """Show whether the control plane's snapshots are of a newer form than this gateway reads."""
-        self._is_older.set(is_older)
+        self._version.show(is_older=is_older)
 
     def watch_snapshot_age(self, age_seconds: Callable[[], float]) -> None:
         """Ask for the age at each scrape."""

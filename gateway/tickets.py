@@ -10,6 +10,25 @@ LIFETIME_SECONDS = 90.0
 _NEVER_CAME = Ending(End.CLIENT_LEFT, 0, None)
 
 
+class TicketNumbers:
+    """Random words that nobody can guess; randomness is asked for in large pieces, since asking costs."""
+
+    _BYTES = 16
+    _PIECE = 256
+
+    def __init__(self, randomness: Callable[[int], bytes]) -> None:
+        self._randomness = randomness
+        self._piece = ""
+        self._at = 0
+
+    def __call__(self) -> str:
+        """One that was never given."""
+        if self._at >= len(self._piece):
+            self._piece, self._at = self._randomness(self._BYTES * self._PIECE).hex(), 0
+        at, self._at = self._at, self._at + 2 * self._BYTES
+        return self._piece[at : self._at]
+
+
 class Tickets:
     """Each admitted request once, by a number that nobody can guess."""
 

@@ -107,7 +107,7 @@ def _failed() -> None:
 def _end_one(admitted: Admitted, one: EndedRequest) -> None:
     """Its endpoint is known to serve, or to be away, by this."""
     ending = ending_of(one)
-    admitted.answered_by(one.endpoint)
+    admitted.answered_by(one.endpoint, one.first_byte_seconds)
     if one.first_byte_seconds is not None and ending.status:
         admitted.went_well(one.endpoint)
     elif one.endpoint and ending.end in {End.NO_ENGINE, End.ENGINE_LOST}:
