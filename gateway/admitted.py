@@ -17,7 +17,8 @@ from gateway.router import InFlight, Router
 from gateway.stopwatch import Stopwatch, Times
 from gateway.targets import Target
 from gateway.token_usage import TokenUsage
-from gateway.turns import Place, Wish
+from gateway.turn_words import Wish
+from gateway.turns import Place
 from gateway.waiting import WaitingRoom
 
 

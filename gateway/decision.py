@@ -43,7 +43,8 @@ from gateway.routed_prompt import conversation_of, routing_request
 from gateway.router import Choice, Router
 from gateway.stopwatch import Stopwatch
 from gateway.token_estimate import BadField, TokenEstimate, dialect_of, estimate
-from gateway.turns import Turns, Waited
+from gateway.turn_words import Waited
+from gateway.turns import Turns
 from gateway.waiting import WaitingRoom
 
 REMOVED_HEADERS = ("authorization", "x-api-key", PIN_HEADER)

@@ -13,7 +13,7 @@ KV_FULL = 0.8
 QUEUE_FULL = 5
 _IN_FLIGHT_FULL = 100
 """Requests, where an engine says nothing of itself."""
-_LEAD_SECONDS = 0.5
+LEAD_SECONDS = 0.25
 """Prompts that are sent ahead, so that an engine never idles; more would only wait there, out of order."""
 _HISTORY_SECONDS = 15.0
 _HISTORY_STEP_SECONDS = 0.05
@@ -133,15 +133,15 @@ class EndpointLoad:
         done = min(float(head.tokens), max(0.0, now - self._head_since) * self.tokens_per_second)
         return self._waiting_tokens - done
 
-    def fullness(self, now: float) -> float:
+    def fullness(self, now: float, lead_seconds: float = LEAD_SECONDS) -> float:
         """1.0 = it should get nothing more, counting what it was sent since its metrics were read.
 
-        By its own words: KV memory at 80 % or 5 requests waiting. By ours: prompts for half a second, where the rate is
-        known. Late metrics count no less than what we know ourselves; an engine that says nothing may have 100 requests
-        at once, and one that has none of ours is never full by old metrics.
+        By its own words: KV memory at 80 % or 5 requests waiting. By ours: prompts for so many seconds, where the rate
+        is known. Late metrics count no less than what we know ourselves; an engine that says nothing may have 100
+        requests at once, and one that has none of ours is never full by old metrics.
         """
         rate = self.measured_rate
-        ahead = 0.0 if rate is None else self.queued_tokens(now) / (rate * _LEAD_SECONDS)
+        ahead = 0.0 if rate is None else self.queued_tokens(now) / (rate * lead_seconds)
         metrics = self.metrics
         age = math.inf if metrics is None else now - metrics.measured_at
         if metrics is None or age > USELESS_SECONDS:

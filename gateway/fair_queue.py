@@ -41,10 +41,11 @@ class _Tenant:
     gap_seconds: float = 0.0
     """About the time from one of its turns to the next, while it waits."""
 
-    def first(self, now: float, may_go: Callable[[str], bool]) -> Waiting | None:
-        """Its next one that is not late, of the flows that may go."""
-        for flow, queue in self.flows.items():
-            if may_go(flow) and (item := next((item for item in queue if item.deadline >= now), None)) is not None:
+    def first(self, now: float, may_go: Callable[[Waiting], bool]) -> Waiting | None:
+        """The next of one of its flows that is not late and may go."""
+        for queue in self.flows.values():
+            item = next((item for item in queue if item.deadline >= now), None)
+            if item is not None and may_go(item):
                 return item
         return None
 
@@ -146,18 +147,25 @@ class FairQueue:
             del self._of_flow[item.flow]
         return True
 
-    def take(self, now: float, may_go: Callable[[str], bool] = lambda _: True) -> Waiting | None:
-        """Whose turn it is, of the flows that may go; its tenant is charged what it is expected to cost."""
+    def top_priority(self, now: float, may_go: Callable[[Waiting], bool]) -> int | None:
+        """The highest priority of those that may go; ``None`` = nobody may."""
+        for priority in sorted(self._classes, reverse=True):
+            if any(tenant.first(now, may_go) is not None for tenant in self._classes[priority].active.values()):
+                return priority
+        return None
+
+    def take(self, now: float, may_go: Callable[[Waiting], bool] = lambda _: True) -> Waiting | None:
+        """Whose turn it is, of those that may go; its tenant is charged what it is expected to cost."""
         for priority in sorted(self._classes, reverse=True):
             group = self._classes[priority]
-            best: tuple[float, Waiting] | None = None
+            best: tuple[float, int, Waiting] | None = None
             for tenant in group.active.values():
-                if best is not None and tenant.counter >= best[0]:
+                if best is not None and (tenant.counter, tenant.waiting) >= best[:2]:
                     continue
                 if (first := tenant.first(now, may_go)) is not None:
-                    best = tenant.counter, first
+                    best = tenant.counter, tenant.waiting, first
             if best is not None:
-                return self._serve(group, best[1], now)
+                return self._serve(group, best[2], now)
         return None
 
     def expire(self, now: float) -> list[Waiting]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gateway.endpoint_load import (
     KV_FULL,
+    LEAD_SECONDS,
     QUEUE_FULL,
     STALE_SECONDS,
     USELESS_SECONDS,
@@ -71,10 +72,10 @@ class LoadBook:
         unknown = Load(0, busiest * self._mean_tokens, fastest)
         return [unknown if item is None else self._load(item, busiest, fastest, now) for item in found]
 
-    def fullness(self, address: str, now: float) -> float:
+    def fullness(self, address: str, now: float, lead_seconds: float = LEAD_SECONDS) -> float:
         """How full an endpoint is, 1.0 = it should get nothing more; one that nothing is known of is empty."""
         endpoint = self._endpoints.get(address)
-        return 0.0 if endpoint is None else endpoint.fullness(now)
+        return 0.0 if endpoint is None else endpoint.fullness(now, lead_seconds)
 
     def in_flight(self, address: str) -> int:
         """Requests at one endpoint that have not ended."""

@@ -11,6 +11,7 @@ from random import Random
 from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
 from gateway.ejection import Ejections
+from gateway.endpoint_load import LEAD_SECONDS
 from gateway.hosted_limits import HostedLimits
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
 from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
@@ -188,14 +189,13 @@ class Router:
         """How full each endpoint is by its own metrics, 1.0 = full; stale metrics count as full."""
         return [load.saturation for load in self._loads.loads(addresses, now)]
 
-    def fullness(self, address: str, now: float) -> float:
-        """How full an endpoint is by its metrics and by what was sent to it, 1.0 = it should get nothing more."""
-        return self._loads.fullness(address, now)
-
-    def roomy(self, endpoints: Iterable[GatewayEndpoint], now: float) -> tuple[GatewayEndpoint, ...]:
-        """The endpoints that should get something more now."""
+    def roomy(
+        self, endpoints: Iterable[GatewayEndpoint], now: float, lead_seconds: float = LEAD_SECONDS
+    ) -> tuple[GatewayEndpoint, ...]:
+        """The endpoints that should get something more now, by their metrics and by what was sent to them."""
         names = [endpoint.address for endpoint in endpoints if not endpoint.is_draining]
-        free = {n for n in self.ejections.usable(names, now) if not self._is_full(n) and self.fullness(n, now) < 1.0}
+        usable = [name for name in self.ejections.usable(names, now) if not self._is_full(name)]
+        free = {name for name in usable if self._loads.fullness(name, now, lead_seconds) < 1.0}
         return tuple(endpoint for endpoint in endpoints if endpoint.address in free)
 
     # --- What engines and the snapshot say ---

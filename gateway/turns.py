@@ -7,61 +7,23 @@ endpoints that have room at that moment, and counts there at once.
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
+from functools import partial
 from random import Random
-from typing import NamedTuple
 
-from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute, GatewayTenant
-from gateway.arms import arms_for, pick_arm, pool_of
+from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute
+from gateway.arms import arms_for, pick_arm, pool_of, usable_endpoints
 from gateway.fair_queue import FairQueue, Waiting
-from gateway.refusals import Reason, Refused, quoted, refuse
-from gateway.router import Choice, InFlight, Router
+from gateway.pool_room import Room, Slots
+from gateway.refusals import Reason, Refused, refuse
+from gateway.router import InFlight, Router
+from gateway.running_shares import RunningModels, RunningShares
 from gateway.service_cost import OutputGuess, service
 from gateway.token_usage import TokenUsage
+from gateway.turn_words import Outcome, Waited, Wish, refusal_message
 
 _CONVERSATION_BYTES = 8
 _MEMORY = 8
 """Of how many turns the usual wait is learned."""
-
-
-class Outcome(StrEnum):
-    """What came of coming to a pool; the value is a metric's label."""
-
-    TURN = "turn"
-    QUEUE_FULL = "queue_full"
-    QUEUE_TIMEOUT = "queue_timeout"
-    NO_ENDPOINT = "no_endpoint"
-    LEFT = "left"
-    """The client did not wait."""
-
-
-class Waited(NamedTuple):
-    """How the waiting of one request ended, for metrics."""
-
-    tenant: str
-    model: str
-    seconds: float
-    outcome: Outcome
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """A request that wants to go to the engines of an arm."""
-
-    tenant: GatewayTenant
-    route: GatewayRoute
-    arm: GatewayArm
-    choice: Choice
-    """Where it would go if it went at once."""
-    most_output_tokens: int
-    is_watched: bool = True
-    """Whether its first token will be told."""
-
-    @property
-    def model(self) -> str:
-        """The public name."""
-        return self.route.model
 
 
 class Place:
@@ -100,7 +62,9 @@ class _Pool:
         self.arm = arm
         self.queue = queue
         self.places: dict[Waiting, Place] = {}
-        self.running = 0
+        self.shares = RunningShares()
+        self.costs: dict[Place, float] = {}
+        """What those that have their turn were expected to cost."""
         self.waited_seconds = 0.0
         """About what those waited who had their turn last."""
 
@@ -122,10 +86,10 @@ class Turns:
         self._new_queue = new_queue
         self._guess = OutputGuess()
         self._pools: dict[str, _Pool] = {}
-        self._running: dict[str, int] = {}
-        """Requests that have their turn, by model."""
+        self._running = RunningModels()
         self._routes: Mapping[tuple[str, str], GatewayRoute] = {}
-        self._limits: dict[str, int] = {}
+        self._limits: dict[str, tuple[int, int]] = {}
+        """Of each model: the most requests that engines may have, and how many endpoints there are."""
 
     def __len__(self) -> int:
         """Requests that wait."""
@@ -134,7 +98,7 @@ class Turns:
     @property
     def running(self) -> int:
         """Requests that have had their turn and have not left."""
-        return sum(self._running.values())
+        return self._running.requests
 
     def waiting(self, model: str) -> int:
         """How many requests of a model wait."""
@@ -143,8 +107,11 @@ class Turns:
     def replace(self, routes: Mapping[tuple[str, str], GatewayRoute], tenants: Collection[str], now: float) -> None:
         """Other routes (by tenant and model) from now on; who waits for an arm that is gone moves to another."""
         self._routes = routes
-        limited = [(route.model, route.concurrent_requests) for route in routes.values()]
-        self._limits = {model: limit for model, limit in limited if limit is not None}
+        self._limits = {
+            route.model: (route.concurrent_requests, sum(len(usable_endpoints(arm)) for arm in route.arms))
+            for route in routes.values()
+            if route.concurrent_requests is not None
+        }
         self._guess.keep_only(tenants)
         arms = {pool_of(arm): arm for route in routes.values() for arm in route.arms}
         for key, pool in tuple(self._pools.items()):
@@ -154,7 +121,7 @@ class Turns:
                 continue
             for place in tuple(pool.places.values()):
                 self._move(pool, place, now)
-            if not pool.running:
+            if not pool.costs:
                 del self._pools[key]
         self.pump(now)
 
@@ -197,8 +164,8 @@ class Turns:
             if usage.output_tokens:
                 self._guess.learn(tenant, usage.output_tokens)
             pool.queue.correct(item, service(usage.input_tokens, usage.cached_tokens, usage.output_tokens))
-        pool.running -= 1
-        self._count(place.wish.model, -1)
+        pool.shares.end(item.tenant, pool.costs.pop(place))
+        self._running.end(place.wish.model, place.choice.addresses[0])
         self.pump(now)
 
     # --- Inside ---
@@ -231,15 +198,18 @@ class Turns:
     def _serve(self, pool: _Pool, now: float) -> None:
         """Turns, while there is room."""
         while len(pool.queue):
-            roomy = self._router.roomy(pool.arm.endpoints, now)
-            item = pool.queue.take(now, self._may_go) if roomy else None
+            room = Room(self._router, pool.arm, pool.shares, self._slots, now)
+            top = pool.queue.top_priority(now, room.has_slot) if room.any else None
+            if top is None:
+                return
+            item = pool.queue.take(now, lambda one: one.priority == top and bool(room.of(one)))  # noqa: B023
             if item is None:
                 return
-            self._give_turn(pool, pool.places.pop(item), roomy, now)
+            self._give_turn(pool, pool.places.pop(item), room.of(item), now)
 
-    def _may_go(self, model: str) -> bool:
-        limit = self._limits.get(model)
-        return limit is None or self._running.get(model, 0) < limit
+    def _slots(self, model: str) -> Slots | None:
+        found = self._limits.get(model)
+        return None if found is None else Slots(self._running.of(model), *found, partial(self._running.at, model))
 
     def _give_turn(self, pool: _Pool, place: Place, roomy: Sequence[GatewayEndpoint], now: float) -> None:
         wish, waited = place.wish, now - place.came_at
@@ -247,9 +217,12 @@ class Turns:
             choice = self._router.choose(wish.choice.request, roomy, now, self._chance, pool=pool_of(pool.arm))
             place.choice = choice if choice.candidates else place.choice
         place.in_flight = self._router.send(place.choice, now, is_watched=wish.is_watched)
-        pool.running += 1
+        item = place.waiting
+        if item is not None:
+            pool.costs[place] = item.cost
+            pool.shares.start(item.tenant, item.cost, item.weight)
         pool.waited_seconds += (waited - pool.waited_seconds) / _MEMORY
-        self._count(wish.model, 1)
+        self._running.start(wish.model, place.choice.addresses[0])
         self._tell(place, Outcome.TURN, now)
 
     def _refuse(self, pool: _Pool, place: Place, outcome: Outcome, now: float) -> None:
@@ -260,7 +233,7 @@ class Turns:
         seconds = max(1, math.ceil(pool.waited_seconds))
         place.refused = refuse(
             Reason(outcome.value),
-            _message(wish, outcome),
+            refusal_message(wish, outcome),
             headers=(("retry-after", str(seconds)),),
             tenant=wish.tenant.name,
             model=wish.model,
@@ -283,23 +256,7 @@ class Turns:
         place.arm = arm
         self._join(self._pool(arm), place, item.deadline, now)
 
-    def _count(self, model: str, change: int) -> None:
-        running = self._running.get(model, 0) + change
-        if running:
-            self._running[model] = running
-        else:
-            del self._running[model]
-
     def _tell(self, place: Place, outcome: Outcome, now: float) -> None:
         wish = place.wish
         self._on_waited(Waited(wish.tenant.name, wish.model, now - place.came_at, outcome))
         place.then()
-
-
-def _message(wish: Wish, outcome: Outcome) -> str:
-    model, limits = quoted(wish.model), wish.route.queue
-    if outcome is Outcome.QUEUE_FULL:
-        return f"All engines of the model {model} are busy, and as many requests wait as may; try again later."
-    if outcome is Outcome.QUEUE_TIMEOUT:
-        return f"All engines of the model {model} are busy; no turn can be had within {limits.max_wait_seconds:g} s."
-    return f"No engine is ready for the model {model}; try again in a moment."

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
-from gateway.turns import Place, Turns, Wish
+from gateway.turn_words import Wish
+from gateway.turns import Place, Turns
 
 LOOK_SECONDS = 0.05
 """How often it is looked whether engines that say so themselves have room again, and whose time is over."""

@@ -186,7 +186,7 @@ def test_a_higher_priority_goes_first_and_a_flow_that_may_not_go_holds_up_nobody
         waiting("high", priority=1, flow="m"),
     ):
         queue.join(item, 10)
-    may_go = lambda flow: flow != "full"  # noqa: E731
+    may_go = lambda item: item.flow != "full"  # noqa: E731
     assert [queue.take(0.0, may_go).tenant for _ in range(2)] == ["high", "low"]
     assert queue.take(0.0, may_go) is None
     assert len(queue) == 1

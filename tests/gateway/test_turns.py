@@ -12,7 +12,8 @@ from gateway.arms import pool_of
 from gateway.refusals import Reason
 from gateway.router import EngineMetrics, Router, RoutingRequest
 from gateway.token_usage import TokenUsage
-from gateway.turns import Outcome, Turns, Wish
+from gateway.turn_words import Outcome, Wish
+from gateway.turns import Turns
 from gateway.waiting import LOOK_SECONDS, WaitingRoom
 
 CHANCE = Random(0)  # noqa: S311
