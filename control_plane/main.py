@@ -121,15 +121,7 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
     house = _house(_Ground(settings, facts, store, clock, cluster, meter, stopping, key_sets))
     sync = AdvisorySync(feed=feed, inspector=house.inspector, readiness=house.readiness, meter=meter, clock=clock)
     watch = ReviewWatch(inspector=house.inspector, readiness=house.readiness)
-    loops = LoopRunner(
-        (
-            Loop("sync-advisories", sync.look, settings.watch_seconds),
-            Loop("review-everything", watch.look, REVIEW_SECONDS),
-            Loop("propose", house.proposals.work, PROPOSE_SECONDS),
-            Loop("reconcile", house.reconciler.look, settings.reconcile_seconds),
-            Loop("fetch-keys", house.issuer_keys.look, FETCH_SECONDS),
-        )
-    )
+    loops = LoopRunner(_loops(settings, house, sync, watch))
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -145,6 +137,16 @@ def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:
     app = application(house, lifespan)
     web.install(app, house, clock)
     return Assembly(app, house, meter, store, sync, watch, loops, stopping)
+
+
+def _loops(settings: Settings, house: House, sync: AdvisorySync, watch: ReviewWatch) -> tuple[Loop, ...]:
+    return (
+        Loop("sync-advisories", sync.look, settings.watch_seconds),
+        Loop("review-everything", watch.look, REVIEW_SECONDS),
+        Loop("propose", house.proposals.work, PROPOSE_SECONDS),
+        Loop("reconcile", house.reconciler.look, settings.reconcile_seconds),
+        Loop("fetch-keys", house.issuer_keys.look, FETCH_SECONDS),
+    )
 
 
 @dataclass(frozen=True)
