@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.output_filter.json_spans import Path, Span, decoded, spans
 from gateway.output_filter.normal_form import Writing
@@ -17,8 +17,7 @@ _TOKENS = frozenset({"token", "tokens", "decoded_token"})
 _GROUPS = frozenset({"logprobs", "prompt_logprobs"})
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class FoundText:
+class FoundText(NamedTuple):
     """A text and its bytes."""
 
     text: str
@@ -27,6 +26,10 @@ class FoundText:
     role: Running | Whole
     instead: bytes | None = None
     """What stands there if anything in it is edited; None = the edited text."""
+
+    def __repr__(self) -> str:
+        """Nothing of what an answer says."""
+        return "FoundText(...)"
 
 
 def texts_of(api: Api, document: object, data: bytes) -> Iterator[FoundText]:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gateway.errors import GatewayError
 
@@ -16,8 +16,7 @@ class UnreadableAnswer(GatewayError):
     """An answer is not of a form that can be filtered; the message does not quote it."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Span:
+class Span(NamedTuple):
     """A value in a JSON text, and where it stands."""
 
     path: Path
@@ -26,6 +25,10 @@ class Span:
     is_string: bool
     is_name: bool = False
     """It names the member that its path ends with."""
+
+    def __repr__(self) -> str:
+        """Nothing of what an answer says."""
+        return "Span(...)"
 
 
 def parse(data: bytes) -> object:
@@ -38,7 +41,14 @@ def parse(data: bytes) -> object:
 
 
 def decoded(literal: bytes) -> str:
-    """The text of a string's literal."""
+    """The text of a string's literal in a valid JSON text."""
+    if b"\\" not in literal:
+        return literal[1:-1].decode("utf-8", "surrogateescape")
+    return decoded_strictly(literal)
+
+
+def decoded_strictly(literal: bytes) -> str:
+    """The text of a string's literal; ValueError where it is no literal of one string."""
     return str(json.loads(literal.decode("utf-8", "surrogateescape")))
 
 

@@ -50,6 +50,10 @@ class Units(NamedTuple):
     read: int
     """How much of the text was read; an escape that is cut at the end waits for the rest of it."""
 
+    def __repr__(self) -> str:
+        """Nothing of what an answer says."""
+        return "Units(...)"
+
 
 def read_units(text: str, writing: Writing, *, is_end: bool) -> Units:
     """The units of a text, or of the part of it that can be read."""
