@@ -103,10 +103,10 @@ def _is_whole(data: bytes, body: int) -> bool:
     return b"transfer-encoding" not in head or data.endswith(_LAST)
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, connection: type[Engine] = Engine) -> None:
     """Run until ended; the next port is another engine of the same process."""
     loop = asyncio.get_running_loop()
-    servers = [await loop.create_server(Engine, "127.0.0.1", number, backlog=1024) for number in (port, port + 1)]
+    servers = [await loop.create_server(connection, "127.0.0.1", number, backlog=1024) for number in (port, port + 1)]
     print("ready", flush=True)
     await servers[0].serve_forever()
 

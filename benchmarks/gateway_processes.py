@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fleet.api_keys import sha256_of
+from fleet.output_policy import NO_FILTER
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
 from gateway.envoy_types import Json, socket_address, typed
 from gateway.store import SnapshotStore
@@ -20,7 +21,7 @@ HERE = Path(__file__).parent
 ENVOY = Path(sys.executable).with_name("envoy")
 START_SECONDS = 90.0
 KEY = "eh-benchmark-0123456789"
-GUARDED, UNGUARDED = "chat", "chat-direct"
+GUARDED, UNGUARDED, FILTERED = "chat", "chat-direct", "chat-filtered"
 _PLENTY = 1_000_000_000
 
 
@@ -30,6 +31,11 @@ class Contender:
     def __init__(self, port: int, processes: Sequence["subprocess.Popen[bytes]"]) -> None:
         self.port = port
         self._processes = processes
+
+    @property
+    def parts(self) -> "list[Contender]":
+        """Each of its processes with its children, in the order in which they were started."""
+        return [Contender(self.port, [process]) for process in self._processes]
 
     def cpu_seconds(self) -> float:
         """Of all its threads and children so far."""
@@ -80,10 +86,10 @@ def started(core: str, *commands: Sequence[str], log: Path) -> Iterator[list["su
 
 
 @contextmanager
-def engines(core: str, folder: Path) -> Iterator[tuple[int, int]]:
+def engines(core: str, folder: Path, script: str = "gateway_engine.py") -> Iterator[tuple[int, int]]:
     """Two engines of one process."""
     first = free_port(and_next=True)
-    command = (sys.executable, str(HERE / "gateway_engine.py"), str(first))
+    command = (sys.executable, str(HERE / script), str(first))
     with started(core, command, log=folder / "engine.log"):
         await_port(first)
         yield first, first + 1
@@ -101,11 +107,16 @@ def plain_envoy(core: str, folder: Path, ports: Sequence[int]) -> Iterator[Conte
 
 
 @contextmanager
-def our_gateway(core: str, folder: Path, ports: Sequence[int]) -> Iterator[Contender]:
-    """The product with everything on, from a snapshot on its disk: one route with the guard, one without."""
+def our_gateway(
+    core: str, folder: Path, ports: Sequence[int], *, output_filter: str = NO_FILTER
+) -> Iterator[Contender]:
+    """The product with everything on, from a snapshot on its disk: one route with the guard, one without.
+
+    ``output_filter``: of a third route, which has the guard too.
+    """
     state = folder / "state"
     state.mkdir()
-    SnapshotStore(state / "snapshot.json").save(_snapshot(ports))
+    SnapshotStore(state / "snapshot.json").save(_snapshot(ports, output_filter))
     (folder / "token").write_text("none\n")
     port = free_port()
     settings = {
@@ -174,17 +185,20 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         process.wait()
 
 
-def _snapshot(ports: Sequence[int]) -> GatewaySnapshot:
+def _snapshot(ports: Sequence[int], output_filter: str) -> GatewaySnapshot:
     addresses = tuple(GatewayEndpoint(address=f"127.0.0.1:{port}") for port in ports)
     arm = GatewayArm(deployment="chat", identity="0" * 32, engine="vllm", endpoints=addresses)
     limits = {"tokens_per_minute": _PLENTY, "tokens_per_day": _PLENTY, "requests_per_minute": _PLENTY}
     tenant = GatewayTenant(name="acme", default_output_tokens=100, concurrent_requests=100_000, **limits)
+    third = GatewayRoute(model=FILTERED, tenants=("acme",), arms=(arm,), output_filter=output_filter)
+    filtered = () if output_filter == NO_FILTER else (third,)
     return GatewaySnapshot(
         tenants=(tenant,),
         keys=(GatewayKey(id="k", sha256=sha256_of(KEY), tenant="acme"),),
         routes=(
             GatewayRoute(model=GUARDED, tenants=("acme",), arms=(arm,)),
             GatewayRoute(model=UNGUARDED, tenants=("acme",), arms=(arm,), is_guarded=False),
+            *filtered,
         ),
     )
 
