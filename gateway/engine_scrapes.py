@@ -1,6 +1,6 @@
 """Reads the metrics of every engine again and again, and tells the router how busy each is and whether it restarted.
 
-A failure leaves the last figures as they are: the router takes figures that grow old for those of a full engine.
+A failure leaves the last figures as they are: the router knows how old they are, and is careful with old ones.
 """
 
 import asyncio

@@ -84,7 +84,7 @@ class GatewaySettings(BaseModel):
     moderation_services: Mapping[str, ModerationService] = Field(default_factory=dict)
     """By the name that a filter's policy asks for."""
     scrape_seconds: Annotated[float, Field(ge=0.1, le=0.8, allow_inf_nan=False)] = 0.5
-    """Between two looks at an engine's metrics; figures of more than a second count as those of a full engine."""
+    """Between two looks at an engine's metrics; figures that are older than a second are no proof of room."""
     hosted_keys_dir: FilePath | None = None
     """The folder with the keys of hosted engines, a file each; it is read again when a file changes."""
     drain_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 2.0
