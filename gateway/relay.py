@@ -94,6 +94,8 @@ class Relay:
         while True:
             turn = await self._passage.turn()
             if isinstance(turn, Refused):
+                if turn.reason is Reason.NO_ENDPOINT and self._passage.fall_back():
+                    continue  # its engines went away while it waited for them
                 self._outlet.refuse(turn)
                 return End.REFUSED
             self._send_copy()

@@ -19,6 +19,8 @@ from gateway.mirror import Mirror, MirrorName
 from gateway.targets import pause_of
 
 MAX_SHADOWS = 64
+MAX_SHADOW_BYTES = 32 * 1024 * 1024
+"""Of all bodies of copies that are on their way."""
 MAX_SECONDS = 600.0
 """For one copy, from its beginning to the end of its answer."""
 _CLIENT_ERROR = 400
@@ -83,6 +85,7 @@ class Shadows:
         self._metrics = metrics
         self._limit = limit
         self._running: set[asyncio.Task[None]] = set()
+        self._bytes = 0
 
     @property
     def running(self) -> int:
@@ -91,12 +94,13 @@ class Shadows:
 
     def send(self, mirror: Mirror, request: HttpRequest) -> None:
         """Send a copy, unless there are too many."""
-        if len(self._running) >= self._limit:
+        if len(self._running) >= self._limit or self._bytes + len(request.body) > MAX_SHADOW_BYTES:
             self._metrics.mirrored(mirror.name, Outcome.TOO_MANY, None)
             return
+        self._bytes += len(request.body)
         task = asyncio.get_running_loop().create_task(self._run(mirror, request))
         self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        task.add_done_callback(lambda done: self._over(done, len(request.body)))
 
     async def close(self) -> None:
         """End all that are on their way."""
@@ -104,6 +108,10 @@ class Shadows:
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
+
+    def _over(self, task: asyncio.Task[None], size: int) -> None:
+        self._running.discard(task)
+        self._bytes -= size
 
     async def _run(self, mirror: Mirror, request: HttpRequest) -> None:
         answer = _Unread()

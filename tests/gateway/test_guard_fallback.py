@@ -6,7 +6,7 @@ import json
 import pytest
 
 from gateway.passage import End
-from gateway.refusals import Reason
+from gateway.refusals import Reason, refuse
 from tests.gateway.guarded import (
     STREAM_HEAD,
     FakeEngine,
@@ -117,6 +117,23 @@ async def test_when_the_whole_chain_fails_the_client_is_told_why():
             code, body, _ = await whole_answer(reader)
     assert (code, json.loads(body)["error"]["code"]) == (503, Reason.NO_ENDPOINT.value)
     assert passage.sent == [one.address, two.address]
+
+
+@pytest.mark.parametrize(("reason", "goes_on"), [(Reason.NO_ENDPOINT, True), (Reason.QUEUE_FULL, False)])
+async def test_engines_that_go_away_while_a_request_waits_are_a_reason_for_another_model_and_a_full_queue_is_none(
+    reason, goes_on
+):
+    class Waiting(FakePassage):
+        async def turn(self):
+            return refuse(reason, "No.") if self.engines == ("gone",) else self.engines
+
+    async with FakeEngine(STREAM) as other:
+        passage = Waiting(("gone",), fallbacks=[(other.address,)])
+        async with guarding(passage) as (_, reader, writer):
+            ask(writer)
+            code, _, _ = await whole_answer(reader)
+    assert (code == 200) is goes_on
+    assert [ending.end for ending in passage.endings] == [End.WHOLE if goes_on else End.REFUSED]
 
 
 async def test_an_error_that_is_the_clients_own_is_not_asked_elsewhere():

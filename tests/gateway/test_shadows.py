@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute, GatewayShadow, HostedEndpoint
+from gateway import shadows as shadows_module
 from gateway.arms import pool_of
 from gateway.asked import Request
 from gateway.decision import Allowed, DecisionCore
@@ -85,6 +86,7 @@ async def mirrored(script, *, limit=4, address=None):
             answer = await whole_answer(reader)
             await until(lambda: metrics.outcomes)
         await until(lambda: not shadows.running)
+        assert shadows._bytes == 0
         engines.close()
         assert [ending.end for ending in passage.endings] == [End.WHOLE]
         return answer, metrics.outcomes, passage.mirror.told, shadow.requests
@@ -115,6 +117,12 @@ async def test_a_shadow_that_is_away_is_nobodys_trouble():
 async def test_when_too_many_are_on_their_way_there_are_no_more():
     answer, outcomes, told, requests = await mirrored(stream, limit=0)
     assert answer == (200, DONE, True)
+    assert (outcomes, told, requests) == ([Outcome.TOO_MANY], [], [])
+
+
+async def test_copies_hold_a_bounded_number_of_bytes(monkeypatch):
+    monkeypatch.setattr(shadows_module, "MAX_SHADOW_BYTES", 1)
+    _, outcomes, told, requests = await mirrored(stream)
     assert (outcomes, told, requests) == ([Outcome.TOO_MANY], [], [])
 
 
