@@ -76,6 +76,7 @@ def check_route(unit: UnitOfWork, name: str, spec: Document) -> None:
             *_unknown("tenant", tenants, [item.name for item in all_objects(unit.tenants)]),
             *_unknown("output filter", chosen, filters),
             *_naming_problems(model, spec),
+            *_taken_aliases(unit, name, spec),
         ]
     )
     check_models(unit, _placed("/spec/fallbacks", spec.get("fallbacks", ())))
@@ -142,6 +143,15 @@ def _naming_problems(model: str, spec: Document) -> Iterator[Problem]:
         yield from _repeated(f"/spec/{field}", names)
         if model in names:
             yield Problem(f"/spec/{field}/{names.index(model)}", f"'{model}' is the model itself; leave it out")
+
+
+def _taken_aliases(unit: UnitOfWork, name: str, spec: Document) -> Iterator[Problem]:
+    """Names that lead to another route already."""
+    routes = [item for item in all_objects(unit.routes) if item.name != name]
+    others = {alias: item.name for item in routes for alias in item.spec.get("aliases", ())}
+    for number, alias in enumerate(spec.get("aliases", ())):
+        if alias in others:
+            yield Problem(f"/spec/aliases/{number}", f"'{alias}' leads to the route '{others[alias]}' already")
 
 
 def _check_alone(rows: Objects, name: str, model: str, word: str) -> None:

@@ -209,6 +209,13 @@ def test_one_route_is_about_a_model(house):
     assert "route 'chat'" in again.json()["detail"]
 
 
+def test_an_alias_leads_to_one_route(house):
+    put(house, "routes", {"aliases": ["latest"]})
+    found = problems(put(house, "routes", {"aliases": ["latest"]}, "other"))
+    assert found == {"/spec/aliases/0": "'latest' leads to the route 'chat' already"}
+    assert put(house, "routes", {"aliases": ["latest"]}, etag="*").status_code == 200
+
+
 def test_an_answer_is_as_long_as_the_batch_settings_allow(house):
     assert route(house).max_output_tokens == 4096
     put(house, "routes", {"max_output_tokens": 100})
