@@ -39,6 +39,8 @@ class Ended:
     is_stream: bool
     asked_model: str = ""
     """The model that was asked for: another one where the model of this record stood in."""
+    request_id: str = ""
+    """Envoy's, by which its line in the access log is found."""
 
 
 class Admitted:
@@ -50,6 +52,7 @@ class Admitted:
         leg: Leg,
         legs: Legs,
         asked_model: str,
+        request_id: str,
         budgets: Budgets,
         router: Router,
         clock: Callable[[], float],
@@ -70,6 +73,7 @@ class Admitted:
         self._leg = leg
         self._legs = legs
         self._asked_model = asked_model
+        self._request_id = request_id
         self._budgets = budgets
         self._router = router
         self._clock = clock
@@ -222,6 +226,7 @@ class Admitted:
             self._stopwatch.times(),
             self.is_stream,
             self._asked_model,
+            self._request_id,
         )
         self._on_end(self, ended)
         if self.tell is not None:

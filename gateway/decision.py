@@ -48,6 +48,7 @@ from gateway.turns import Turns
 from gateway.waiting import WaitingRoom
 
 REMOVED_HEADERS = ("authorization", "x-api-key", PIN_HEADER)
+_MOST_ID_CHARS = 64
 _MOST_OUTPUT_TOKENS = 131_072
 """Of one answer, where the route does not say how long its model can write."""
 
@@ -253,6 +254,7 @@ class DecisionCore:
             leg=leg,
             legs=legs,
             asked_model=asked.route.model,
+            request_id=asked.request.headers.get("x-request-id", "")[:_MOST_ID_CHARS],
             budgets=self._budgets,
             router=self._router,
             clock=self._clock,

@@ -25,3 +25,16 @@ def record_of(ended: Ended, settled: Settled, record_id: str) -> UsageRecord:
         end=ended.ending.end.value,
         status=ended.ending.status,
     )
+
+
+def line_of(record: UsageRecord, ended: Ended) -> dict[str, object]:
+    """The same for the log: what somebody on call looks for beside the access log's line of the request."""
+    first = ended.times.first_byte_seconds
+    return {
+        **record.model_dump(exclude={"id", "admitted_unix_seconds", "cost_picodollars"}),
+        "request_id": ended.request_id,
+        "endpoint": ended.address,
+        "asked_model": ended.asked_model,
+        "is_stream": ended.is_stream,
+        "first_byte_seconds": None if first is None else round(first, 6),
+    }

@@ -15,6 +15,8 @@ class UsageSettings(BaseModel):
 
     is_recorded: bool = True
     """`false` = requests leave no record: for gateways whose usage somebody else counts."""
+    is_logged: bool = False
+    """`true` = a line of the log for each request too, with its tokens and the request id of the access log."""
     sync_seconds: Annotated[float, Field(ge=0.01, le=60, allow_inf_nan=False)] = 0.2
     """How often new records are written and synced to disk: a killed gateway loses those since the last time."""
     batch_seconds: Annotated[float, Field(ge=0.05, le=600, allow_inf_nan=False)] = 2.0

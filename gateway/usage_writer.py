@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from gateway.admitted import Ended
 from gateway.usage_metrics import Outcome, UsageMetrics
-from gateway.usage_records import record_of
+from gateway.usage_records import line_of, record_of
 from gateway.usage_settings import UsageSettings
 from gateway.usage_spool import UsageSpool
 
@@ -111,6 +111,8 @@ class UsageWriter:
             _log.error("usage.malformed", places=places, deployment=ended.deployment)
             return
         self._lines.append(record.model_dump_json().encode() + b"\n")
+        if self._settings.is_logged:
+            _log.info("request.ended", **line_of(record, ended))
 
     def _write(self) -> None:
         """Bring what waits to the disk, or keep it for the next time."""

@@ -23,7 +23,7 @@ def chat(**members):
 def own(gateway_maker, world):
     """A gateway that a test may kill, with quick batches."""
     made = gateway_maker()
-    made.settings["usage"] = {"batch_seconds": 0.1, "sync_seconds": 0.02}
+    made.settings["usage"] = {"batch_seconds": 0.1, "sync_seconds": 0.02, "is_logged": True}
     limited = GatewayTenant(name="acme", tokens_per_day=200)
     snapshot = world.snapshot(made.one.address)
     tenants = (limited, *snapshot.tenants[1:])
@@ -68,6 +68,12 @@ def test_each_request_is_one_record_with_its_cost_and_without_content(own, world
     assert not any(word in json.dumps(own.control_plane.usage) for word in SECRETS)
     until(lambda: not files(own), "nothing waits")
     assert own.metric('enginehouse_gateway_usage_records_total{outcome="stored"}') == 2
+    lines = [json.loads(line) for line in own.gateway_log.splitlines() if "request.ended" in line]
+    assert [(line["input_tokens"], line["output_tokens"]) for line in lines][-1] == (11, 3)
+    assert (lines[-1]["endpoint"], lines[-1]["key"]) == (own.one.address, "k1")
+    assert 0 < lines[-1]["first_byte_seconds"] <= lines[-1]["seconds"]
+    ids = {line["request_id"] for line in lines}
+    until(lambda: ids <= {line["request_id"] for line in own.access_log}, "the same requests in the access log")
     assert own.metric("enginehouse_gateway_time_to_first_token_seconds_count") == 1
     assert own.metric("enginehouse_gateway_time_per_output_token_seconds_count") == 1
     assert own.metric("enginehouse_gateway_request_seconds_count") == 2
