@@ -12,6 +12,9 @@ _NULLS = (b',"usage":null', b', "usage": null')
 _END = b"\n\n"
 _LOOK_CLOSER = (_USAGE, b"\n:", b"\n\n\n", b"\r")
 """What an event with output hardly ever holds: usage, a comment, an empty line, another kind of line end."""
+_DELTA = "delta"
+_OPENING = b'"message_start"'
+"""Anthropic's first event, which knows the input; the output comes with the last but one."""
 _DONE = b"[DONE]"
 _DONE_EVENT = b"data: [DONE]\n\n"
 
@@ -24,11 +27,21 @@ class StreamUsage:
     """
 
     def __init__(self, *, is_injected: bool) -> None:
-        self.usage: TokenUsage | None = None
         self.events = 0
-        """Events with data that were sent on; the last one of OpenAI's streams, ``[DONE]``, is none."""
+        """Events with output that were sent on. Where events have names, those of deltas; ``[DONE]`` is none."""
+        self._opening: TokenUsage | None = None
+        """What a stream said at its beginning, of its input."""
+        self._usage: TokenUsage | None = None
         self._is_injected = is_injected
         self._reader = SseReader()
+
+    @property
+    def usage(self) -> TokenUsage | None:
+        """What the stream said so far. Of one that was cut before it told its output, what was sent on counts."""
+        if self._opening is None or self._usage is not None:
+            return _together(self._opening, self._usage)
+        opening = self._opening
+        return TokenUsage(opening.input_tokens, opening.cached_tokens, max(opening.output_tokens, self.events))
 
     @property
     def is_between_events(self) -> bool:
@@ -60,15 +73,19 @@ class StreamUsage:
     def _seen(self, event: SseEvent) -> bytes:
         if event.kind is not SseKind.DATA or event.data == _DONE:
             return event.raw
-        self.events += 1
+        is_output = not event.event or event.event.endswith(_DELTA)
+        self.events += is_output
         if _USAGE not in event.raw:
             return event.raw
         found = _stated(event.data)
-        self.usage = _together(self.usage, found)
+        if _OPENING in event.raw:
+            self._opening = found
+        else:
+            self._usage = _together(self._usage, found)
         if not self._is_injected:
             return event.raw
         if found is not None and _NO_CHOICES in event.raw.replace(b" ", b""):
-            self.events -= 1
+            self.events -= is_output
             return b""
         return _without_nulls(event.raw)
 

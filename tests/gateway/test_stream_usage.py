@@ -87,6 +87,40 @@ def test_anthropics_words_and_those_of_responses_are_read() -> None:
     assert stream.usage == TokenUsage(10, 4, 2)
 
 
+def named(name: str, **members: object) -> bytes:
+    return f"event: {name}\n".encode() + line({"type": name, **members})
+
+
+@given(COUNTS, COUNTS, st.integers(0, 9), st.integers(0, 20))
+def test_a_message_that_is_cut_counts_what_was_sent_and_a_whole_one_what_it_says(
+    prompt: int, output: int, pieces: int, seen: int
+) -> None:
+    events = [
+        named("message_start", message={"usage": {"input_tokens": prompt, "output_tokens": 0}}),
+        named("content_block_start", index=0),
+        *[named("content_block_delta", index=0, delta={"text": "a"})] * pieces,
+        named("content_block_stop", index=0),
+        named("message_delta", usage={"input_tokens": prompt, "output_tokens": output}),
+        named("message_stop"),
+    ]
+    stream = StreamUsage(is_injected=False)
+    for event in events[:seen]:
+        assert stream.feed(event) == event
+    if not seen:
+        assert stream.usage is None
+    elif seen > pieces + 3:
+        assert stream.usage == TokenUsage(prompt, 0, output)
+    else:
+        assert stream.usage == TokenUsage(prompt, 0, min(max(0, seen - 2), pieces))
+
+
+def test_a_response_that_is_cut_counts_its_deltas() -> None:
+    stream = StreamUsage(is_injected=False)
+    stream.feed(named("response.created", response={"usage": None}))
+    stream.feed(named("response.output_text.delta", delta="a") * 3)
+    assert (stream.usage, stream.events) == (None, 3)
+
+
 @given(st.recursive(st.none() | st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_nothing_that_is_no_usage_is_taken_for_one(stated: object) -> None:
     assert usage_of(stated) is None or isinstance(stated, dict)
