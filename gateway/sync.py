@@ -19,6 +19,7 @@ from gateway.filter_table import NO_FILTERS, FilterTable
 from gateway.index import SnapshotIndex, index_of
 from gateway.store import SnapshotStore
 from gateway.telemetry import Telemetry
+from gateway.token_file import read_token
 
 WAIT_SECONDS = 10
 """How long the control plane may hold a request until something changes."""
@@ -174,7 +175,7 @@ class SnapshotSync:
 
     async def _fetch(self) -> _Fetched | None:
         """The newest snapshot; ``None`` = it is the one in use."""
-        headers = {"authorization": f"Bearer {self._token()}"}
+        headers = {"authorization": f"Bearer {read_token(self._token_file)}"}
         if self._etag is not None:
             headers["if-none-match"] = self._etag
         timeout = httpx2.Timeout(_SPARE_SECONDS, read=WAIT_SECONDS + _SPARE_SECONDS)
@@ -191,15 +192,6 @@ class SnapshotSync:
         snapshot = _parse(answer.content)
         return _Fetched(snapshot, answer.headers.get("etag") or snapshot.etag)
 
-    def _token(self) -> str:
-        try:
-            token = self._token_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise SyncError(f"the token file {self._token_file} cannot be read: {type(error).__name__}") from error
-        if not (token.isascii() and token.isprintable() and token):
-            raise SyncError(f"the token file {self._token_file} holds no token; it must hold one line of ASCII")
-        return token
-
     def _keep(self, snapshot: GatewaySnapshot) -> None:
         try:
             self._store.save(snapshot)
@@ -212,7 +204,7 @@ class SnapshotSync:
         self._telemetry.sync_failed()
         if isinstance(error, OlderThanControlPlaneError):
             self._telemetry.show_version(is_older=True)
-        failure = str(error) if isinstance(error, SyncError) else type(error).__name__
+        failure = str(error) if isinstance(error, GatewayError) else type(error).__name__
         if failure != self._last_failure:
             _log.warning("snapshot.not_updated", error=failure, age_seconds=round(self.age_seconds(), 1))
         self._last_failure = failure
@@ -245,5 +237,5 @@ def _version_of(content: bytes) -> int:
 
 def _advice(status: int) -> str:
     if status in {401, 403}:
-        return "the token must be valid and of scope reader"
+        return "the token must be valid and of scope gateway"
     return "200 or 304 would be right"

@@ -128,7 +128,7 @@ async def test_a_token_is_read_again_for_each_request(bench):
     ("answer", "told"),
     [
         (httpx2.Response(503), "answered 503"),
-        (httpx2.Response(401), "scope reader"),
+        (httpx2.Response(401), "scope gateway"),
         (httpx2.Response(200, content=b"{"), "another shape"),
         (httpx2.Response(200, content=b'{"tenants":[{"name":"the-secret"}],"more":"the-secret"}'), "['more']"),
         (httpx2.ConnectError("the-secret"), "cannot be reached: ConnectError"),
