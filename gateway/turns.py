@@ -164,7 +164,7 @@ class Turns:
             if usage.output_tokens:
                 self._guess.learn(tenant, usage.output_tokens)
             pool.queue.correct(item, service(usage.input_tokens, usage.cached_tokens, usage.output_tokens))
-        pool.shares.end(item.tenant, pool.costs.pop(place))
+        pool.shares.end(item.tenant, item.cost - pool.costs.pop(place), now)
         self._running.end(place.wish.model, place.choice.addresses[0])
         self.pump(now)
 
@@ -220,7 +220,7 @@ class Turns:
         item = place.waiting
         if item is not None:
             pool.costs[place] = item.cost
-            pool.shares.start(item.tenant, item.cost, item.weight)
+            pool.shares.start(item.tenant, item.cost, item.weight, now)
         pool.waited_seconds += (waited - pool.waited_seconds) / _MEMORY
         self._running.start(wish.model, place.choice.addresses[0])
         self._tell(place, Outcome.TURN, now)
