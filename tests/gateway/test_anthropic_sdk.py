@@ -78,11 +78,15 @@ def test_a_token_in_the_place_of_a_key_is_taken_as_well(gateway, world, client):
         assert own.messages.create(model=MODEL, messages=SAY, max_tokens=1).content
 
 
-def test_leaving_a_stream_frees_the_engine(client, engine, until):
+def test_leaving_a_stream_frees_the_engine_and_is_charged_for_what_came(gateway, client, engine, until):
+    before = charged(gateway, "output")
     asked = {"model": MODEL, "messages": SAY, "max_tokens": 4000, "extra_body": {"ignore_eos": True}}
     with client.messages.stream(**asked) as stream:
-        assert next(iter(stream)).type == "message_start"
+        texts = stream.text_stream
+        assert next(texts)
+        assert next(texts)
     until(engine.is_idle, "the engine is free", 2)
+    until(lambda: charged(gateway, "output") >= before + 2, "the charge")
 
 
 def test_errors_are_the_clients_own_exceptions(client):

@@ -141,3 +141,19 @@ def test_a_sound_is_transcribed_charged_by_its_length_and_refused_without_a_file
         with pytest.raises(openai.BadRequestError) as raised:
             client.post("/audio/transcriptions", cast_to=object, body={"model": MODEL})
     assert raised.value.code == "invalid_form"
+
+
+def test_without_the_guard_the_same_is_answered_and_charged(gateway, world, engine, until):
+    publish(gateway, world, engine, serves=TEXTS, is_guarded=False)
+    before = charged(gateway, "output")
+    with sdk(gateway, world) as client:
+        assert client.responses.create(model=MODEL, input="Say hello.", max_output_tokens=9).output_text
+        until(lambda: charged(gateway, "output") == before + 9, "the charge of a response")
+        with client.responses.stream(model=MODEL, input="Say hello.", max_output_tokens=9) as stream:
+            assert [event.type for event in stream][-1] == "response.completed"
+        until(lambda: charged(gateway, "output") == before + 18, "the charge of a streamed response")
+    headers = {"x-api-key": world.acme_key}
+    asked = {"model": MODEL, "max_tokens": 4, "messages": [{"role": "user", "content": "x"}]}
+    answer = httpx2.post(f"{gateway.url}/v1/messages", json=asked, headers=headers)
+    assert answer.json()["usage"]["output_tokens"] == 4
+    until(lambda: charged(gateway, "output") == before + 22, "the charge of a message")
