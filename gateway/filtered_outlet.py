@@ -89,7 +89,8 @@ class FilteredOutlet(Outlet):
                 )
             else:
                 self._can_not("AnswerTooLarge")
-        super().begin(status, headers if self._is_passing else without_bytes(headers))
+        if not self._exchange.is_begun:
+            super().begin(status, headers if self._is_passing else without_bytes(headers))
 
     def write(self, data: bytes) -> None:
         """Bytes of the engine's; nothing leaves where there is no filter, unless the policy says so."""

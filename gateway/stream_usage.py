@@ -10,8 +10,6 @@ _USAGE = b'"usage"'
 _NO_CHOICES = b'"choices":[]'
 _NULLS = (b',"usage":null', b', "usage": null')
 _END = b"\n\n"
-_LOOK_CLOSER = (_USAGE, b"\n:", b"\n\n\n", b"\r")
-"""What an event with output hardly ever holds: usage, a comment, an empty line, another kind of line end."""
 _DELTA = "delta"
 _OPENING = b'"message_start"'
 """Anthropic's first event, which knows the input; the output comes with the last but one."""
@@ -91,8 +89,10 @@ class StreamUsage:
 
 
 def _is_plain(data: bytes) -> bool:
-    """Whether it is whole events of data without usage."""
-    return data.startswith(b"data:") and data.endswith(_END) and not any(word in data for word in _LOOK_CLOSER)
+    """Whether it is whole events of data, with no usage, comment, empty line or other kind of line end in them."""
+    if not (data.startswith(b"data:") and data.endswith(_END)):
+        return False
+    return not (_USAGE in data or b"\r" in data or b"\n:" in data or b"\n\n\n" in data)  # `any` takes 5 us
 
 
 def _stated(data: bytes) -> TokenUsage | None:

@@ -49,7 +49,7 @@ def texts_of(api: Api, document: object, data: bytes) -> Iterator[FoundText]:
             if role is not None and text:
                 yield FoundText(text, span.start, span.end, role)
         elif span.is_name:
-            if not is_spelled and not _PLAIN_NAME.match(name := decoded(data[span.start : span.end])):
+            if not is_spelled and not _PLAIN_NAME.match(name := str(span.path[-1])):
                 yield FoundText(name, span.start, span.end, Whole(Writing.PLAIN))
         else:
             yield from _numbers(api, document, span, data, tokens)

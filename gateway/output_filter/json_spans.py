@@ -9,7 +9,11 @@ from gateway.errors import GatewayError
 
 Path = tuple[str | int, ...]
 MAX_DEPTH = 200
-_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|\[[-+0-9.eE,\s]*\]|[{}\[\],:]|[^\s"{}\[\],:]+', re.DOTALL)
+_TOKEN = re.compile(
+    rb'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(\[[-+0-9.eE,\s]*\]|[^\s"{}\[\],:]+)|([{\[])|([}\]])|,', re.DOTALL
+)
+_STRING, _NAME, _PLAIN, _OPEN, _CLOSE = range(1, 6)
+"""The groups of a token; a comma has none."""
 
 
 class UnreadableAnswer(GatewayError):
@@ -65,65 +69,41 @@ def spans(data: bytes) -> Iterator[Span]:
     A list of nothing but numbers is one value: there may be a million of them in an embedding.
     A member that is named twice is refused: what a client reads would not be what was filtered.
     """
-    walk = _Walk()
+    path: list[str | int] = []
+    nested: list[tuple[int, set[str]]] = []
+    """Where each container around begins, and the names in it."""
     for token in _TOKEN.finditer(data):
-        found = walk.step(token[0], token.start(), token.end())
-        if found is not None:
-            yield found
-
-
-class _Walk:
-    __slots__ = ("_is_key", "_path", "_seen", "_starts")
-
-    def __init__(self) -> None:
-        self._path: list[str | int] = []
-        self._seen: list[set[str] | None] = []
-        self._starts: list[int] = []
-        self._is_key = False
-
-    def step(self, token: bytes, start: int, end: int) -> Span | None:
-        first = token[:1]
-        if token in (b"{", b"["):
-            self._open(start, is_object=first == b"{")
-            return None
-        if first in b"}]":
-            return self._close(end)
-        if first == b",":
-            self._next()
-            return None
-        if first == b":":
-            self._is_key = False
-            return None
-        if self._is_key:
-            self._name(decoded(token))
-            return Span(tuple(self._path), start, end, is_string=False, is_name=True)
-        return Span(tuple(self._path), start, end, is_string=first == b'"')
-
-    def _open(self, start: int, *, is_object: bool) -> None:
-        if len(self._path) >= MAX_DEPTH:
-            raise UnreadableAnswer(f"the answer is nested deeper than {MAX_DEPTH}")
-        self._starts.append(start)
-        self._seen.append(set() if is_object else None)
-        self._path.append("" if is_object else 0)
-        self._is_key = is_object
-
-    def _close(self, end: int) -> Span:
-        self._path.pop()
-        self._seen.pop()
-        self._is_key = False
-        return Span(tuple(self._path), self._starts.pop(), end, is_string=False)
-
-    def _next(self) -> None:
-        last = self._path[-1]
-        if isinstance(last, int):
-            self._path[-1] = last + 1
+        kind = token.lastindex
+        if kind in (_STRING, _PLAIN):
+            yield Span(tuple(path), token.start(), token.end(), kind == _STRING)
+        elif kind == _NAME:
+            path[-1] = _unique(decoded(token[_STRING]), nested[-1][1])
+            yield Span(tuple(path), token.start(), token.end(_STRING), is_string=False, is_name=True)
+        elif kind == _OPEN:
+            _refuse_deep(path)
+            nested.append((token.start(), set()))
+            path.append("" if token[0] == b"{" else 0)
+        elif kind == _CLOSE:
+            path.pop()
+            yield Span(tuple(path), nested.pop()[0], token.end(), is_string=False)
         else:
-            self._is_key = True
+            _count_on(path)
 
-    def _name(self, key: str) -> None:
-        names = self._seen[-1]
-        if names is not None:
-            if key in names:
-                raise UnreadableAnswer("a member of an object in the answer is named twice")
-            names.add(key)
-        self._path[-1] = key
+
+def _unique(name: str, names: set[str]) -> str:
+    if name in names:
+        raise UnreadableAnswer("a member of an object in the answer is named twice")
+    names.add(name)
+    return name
+
+
+def _refuse_deep(path: list[str | int]) -> None:
+    if len(path) >= MAX_DEPTH:
+        raise UnreadableAnswer(f"the answer is nested deeper than {MAX_DEPTH}")
+
+
+def _count_on(path: list[str | int]) -> None:
+    """The next element of a list; in an object a name follows."""
+    last = path[-1]
+    if isinstance(last, int):
+        path[-1] = last + 1

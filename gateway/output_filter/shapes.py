@@ -78,7 +78,7 @@ Role = Running | Whole | None
 
 def api_of(document: object) -> Api:
     """Whose form an event or a whole answer has."""
-    if not isinstance(document, Mapping):
+    if not isinstance(document, dict):
         return Api.UNKNOWN
     kind = document.get("type")
     if isinstance(document.get("choices"), list):
@@ -121,7 +121,7 @@ def _is_vector(path: Path, text: str) -> bool:
 
 
 def _running_key(api: Api, document: object, path: Path) -> Key | None:
-    if not isinstance(document, Mapping) or api is Api.ERROR:
+    if not isinstance(document, dict) or api is Api.ERROR:
         return None
     if api is Api.COMPLETIONS:
         return _choice_key(document, path)
@@ -141,7 +141,7 @@ def _choice_key(document: Mapping[str, object], path: Path) -> Key | None:
 def choice_index(document: object, path: Path) -> int:
     """The index of the choice that a path goes through, which need not be its place."""
     choice = _at(document, path[:2])
-    index = choice.get("index") if isinstance(choice, Mapping) else None
+    index = choice.get("index") if isinstance(choice, dict) else None
     place = path[1] if isinstance(path[1], int) else 0
     return index if isinstance(index, int) else place
 
@@ -171,14 +171,14 @@ def _stable(document: object, path: Path) -> Key:
     stable: list[str | int] = []
     for part in path:
         document = _at(document, (part,))
-        index = document.get("index") if isinstance(part, int) and isinstance(document, Mapping) else None
+        index = document.get("index") if isinstance(part, int) and isinstance(document, dict) else None
         stable.append(index if isinstance(index, int) else part)
     return tuple(stable)
 
 
 def _at(document: object, path: Path) -> object:
     for part in path:
-        if isinstance(document, Mapping) and isinstance(part, str):
+        if isinstance(document, dict) and isinstance(part, str):
             document = document.get(part)
         elif isinstance(document, list) and isinstance(part, int) and part < len(document):
             document = document[part]
@@ -189,7 +189,7 @@ def _at(document: object, path: Path) -> object:
 
 def ends_of(api: Api, document: object) -> list[Key] | None:
     """What an event ends: beginnings of keys; None = everything."""
-    if not isinstance(document, Mapping):
+    if not isinstance(document, dict):
         return []
     kind = str(document.get("type", ""))
     if api is Api.ERROR or kind in _LAST:
@@ -205,18 +205,16 @@ def ends_of(api: Api, document: object) -> list[Key] | None:
 
 
 def _is_finished(choice: object) -> bool:
-    return isinstance(choice, Mapping) and choice.get("finish_reason") is not None
+    return isinstance(choice, dict) and choice.get("finish_reason") is not None
 
 
 def is_usage_alone(api: Api, document: object) -> bool:
     """An event without text that need not wait for any: the usage, a ping."""
-    if not isinstance(document, Mapping):
+    if not isinstance(document, dict):
         return False
     return document.get("type") == "ping" or (api is Api.COMPLETIONS and document["choices"] == [])
 
 
 def repeats(api: Api, document: object) -> bool:
     """Whether an event tells once more what was streamed, so that values in it are not counted again."""
-    return (
-        api is Api.RESPONSES and isinstance(document, Mapping) and not str(document.get("type", "")).endswith(".delta")
-    )
+    return api is Api.RESPONSES and isinstance(document, dict) and not str(document.get("type", "")).endswith(".delta")
