@@ -202,7 +202,7 @@ class Turns:
             top = pool.queue.top_priority(now, room.has_slot) if room.any else None
             if top is None:
                 return
-            item = pool.queue.take(now, lambda one: one.priority == top and bool(room.of(one)))  # noqa: B023
+            item = pool.queue.take(now, partial(_may_go, room, top))
             if item is None:
                 return
             self._give_turn(pool, pool.places.pop(item), room.of(item), now)
@@ -246,8 +246,7 @@ class Turns:
         route = self._routes.get((wish.tenant.name, wish.model))
         conversation = self._chance.randbytes(_CONVERSATION_BYTES)
         there = () if route is None else arms_for(route, wish.tenant.name)
-        # The body was edited for its arm: a hosted engine has another name for the model.
-        arm = pick_arm([arm for arm in there if arm.hosted == place.arm.hosted], conversation)
+        arm = pick_arm([arm for arm in there if _is_alike(arm, place.arm)], conversation)
         if arm is None or item is None:
             self._refuse(pool, place, Outcome.NO_ENDPOINT, now)
             return
@@ -260,3 +259,17 @@ class Turns:
         wish = place.wish
         self._on_waited(Waited(wish.tenant.name, wish.model, now - place.came_at, outcome))
         place.then()
+
+
+def _may_go(room: Room, priority: int, item: Waiting) -> bool:
+    return item.priority == priority and bool(room.of(item))
+
+
+def _is_alike(arm: GatewayArm, other: GatewayArm) -> bool:
+    """Whether it takes requests that were made ready for the other one: each engine has its own words."""
+    return (arm.engine, arm.hosted, arm.serves, arm.takes_priority) == (
+        other.engine,
+        other.hosted,
+        other.serves,
+        other.takes_priority,
+    )
