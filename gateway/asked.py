@@ -11,12 +11,7 @@ from gateway.paths import ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, publ
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
 from gateway.route_limits import route_for
-
-_KEPT_BY_ENGINES = {
-    "background": "The field 'background' is not served: an answer that nobody waits for can't be counted.",
-    "previous_response_id": "The field 'previous_response_id' is not served: no answer is kept; send the input whole.",
-}
-"""Fields of a response that would have an engine keep or find what belongs to nobody."""
+from gateway.unserved_fields import unserved_field
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +41,8 @@ def asked_of(index: SnapshotIndex, caller: Caller, request: Request, operation: 
     document = _document(request, caller, operation)
     if isinstance(document, Refused):
         return document
-    if operation is Operation.RESPONSES and (stated := next(filter(document.get, _KEPT_BY_ENGINES), None)):
-        return refuse(Reason.BAD_FIELD, _KEPT_BY_ENGINES[stated], param=stated, tenant=caller.tenant.name)
+    if (unserved := unserved_field(document, operation)) is not None:
+        return refuse(Reason.BAD_FIELD, unserved.message, param=unserved.name, tenant=caller.tenant.name)
     allowed = _allowed_route(index, caller, document.get("model"))
     if isinstance(allowed, Refused):
         return allowed

@@ -15,12 +15,12 @@ EMBEDS, PROCESSORS = "prompt-embeds", "weight-endpoints"
 _MEDIA_FIELDS = frozenset(
     {
         "mm_processor_kwargs", "media_io_kwargs", "multi_modal_data", "multi_modal_uuids", "image_data", "video_data",
-        "audio_data", "modalities", "audio", "file",
+        "audio_data", "mm_payload", "return_mm_kwargs", "modalities", "audio", "file",
     }
 )  # fmt: skip
 _MEMBERS: Mapping[str, frozenset[str]] = {
     MULTIMODAL: _MEDIA_FIELDS,
-    MEDIA_SSRF: frozenset({"image_data", "video_data", "audio_data", "multi_modal_data", "url"}),
+    MEDIA_SSRF: frozenset({"image_data", "video_data", "audio_data", "multi_modal_data", "mm_payload", "url"}),
     STRUCTURED: frozenset(
         {
             "response_format", "structured_outputs", "guided_json", "guided_regex", "guided_choice", "guided_grammar",
@@ -31,7 +31,7 @@ _MEMBERS: Mapping[str, frozenset[str]] = {
     TOOLS: frozenset({"tools", "tool_choice", "functions", "function_call", "parallel_tool_calls"}),
     TEMPLATE: frozenset({"chat_template", "chat_template_kwargs"}),
     EMBEDS: frozenset({"prompt_embeds", "input_embeds", "prompt_embeddings"}),
-    PROCESSORS: frozenset({"custom_logit_processor", "custom_params", "logits_processors"}),
+    PROCESSORS: frozenset({"custom_logit_processor", "custom_params", "logits_processors", "vllm_xargs"}),
 }  # fmt: skip
 """Code path -> members of a request that reach it by being there with a value."""
 CLOSABLE = frozenset(_MEMBERS)
@@ -78,8 +78,10 @@ def _fields(document: Mapping[str, object], path: str) -> Iterator[ClosedField]:
 
 def _is_harmless(name: str, value: object) -> bool:
     """What is there and asks for nothing."""
-    if name in {"response_format", "output_config"}:
+    if name == "response_format":
         return isinstance(value, Mapping) and value.get("type") == "text"
+    if name == "output_config":
+        return isinstance(value, Mapping) and value.get("format") is None
     if name == "modalities":
         return value == ["text"]
     if name == "tool_choice":

@@ -105,6 +105,16 @@ def test_an_answer_in_the_background_or_kept_by_an_engine_is_refused(world):
     assert isinstance(ask(core, world, "/v1/responses", background=False, previous_response_id=None), Allowed)
 
 
+@pytest.mark.parametrize("path", sorted(set(ENGINE_PATHS) - {"/v1/audio/transcriptions"}))
+@pytest.mark.parametrize("name", ["kv_transfer_params", "bootstrap_host", "disaggregated_params", "lora_path"])
+def test_words_between_engines_are_no_clients(world, path, name):
+    core = core_of(world, serves=[tuple(Operation)])
+    decision = ask(core, world, path, **{name: {"remote_host": "10.0.0.1", "remote_block_ids": [1]}})
+    assert (decision.reason, decision.status) == (Reason.BAD_FIELD, 400)
+    assert name in decision.message
+    assert isinstance(ask(core, world, path, **{name: None}), Allowed)
+
+
 def test_the_metric_tells_operators_what_the_client_is_not_told(world):
     telemetry = Telemetry()
     core = core_of(world, closed=[("tool-parser", "R-1")])
