@@ -33,7 +33,7 @@ from gateway.ext_authz import (
 from gateway.guardless import needs_guard, words_for_envoy
 from gateway.index import SnapshotIndex
 from gateway.legs import Leg, Legs, ways_of
-from gateway.mirror import Mirror, MirrorName, shadow_choice
+from gateway.mirror import Mirrors
 from gateway.passage import Patience
 from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, refuse
@@ -43,7 +43,7 @@ from gateway.routed_prompt import conversation_of, routing_request
 from gateway.router import Choice, Router
 from gateway.stopwatch import Stopwatch
 from gateway.token_estimate import BadField, TokenEstimate, dialect_of, estimate
-from gateway.turn_words import Waited
+from gateway.turn_words import Waited, asleep
 from gateway.turns import Turns
 from gateway.waiting import WaitingRoom
 
@@ -109,13 +109,15 @@ class DecisionCore:
         patience: Patience | None = None,
         stopwatch: Callable[[], float] = lambda: 0.0,
         on_waited: Callable[[Waited], None] = lambda _: None,
+        router: Router | None = None,
     ) -> None:
         self._index: SnapshotIndex | None = None
         self._budgets = Budgets()
-        self._router = Router()
+        self._router = router or Router()
         self._clock = clock
         """Unix seconds, for what happens to a request after its decision."""
         self._chance = chance or Random(0)  # noqa: S311 it breaks ties, and nothing secret hangs on it
+        self._mirrors = Mirrors(self._router, self._chance, clock)
         self._turns = Turns(self._router, self._chance, on_waited)
         self._waiting = WaitingRoom(self._turns, clock)
         self._on_end = on_end
@@ -199,13 +201,13 @@ class DecisionCore:
         ways = ways_of(index, asked)
         if isinstance(ways, Refused):
             return ways
-        legs = Legs(ways, partial(self._leg, size))
+        legs = Legs(ways, partial(self._leg, size), self._router.ejections.pause_left)
         leg = legs.first(now)
         if isinstance(leg, Refused):
             return leg
         is_guarded = self._needs_guard(asked, leg, chosen, now)
         admitted = self._admitted(asked, leg, legs, watch, chosen, is_guarded=is_guarded)
-        admitted.mirror = self._mirror(asked, leg, size, now)
+        admitted.mirror = self._mirrors.of(asked, leg.choice.request, _bound(leg.held, size), now)
         headers = self._budgets.headers(tenant.name, leg.model, now)
         arm, addresses = leg.arm, leg.choice.addresses
         return Allowed(
@@ -227,19 +229,10 @@ class DecisionCore:
         billed = Billed(asked.caller.key.id, now, self._prices.get(route.model))
         return Leg(route, arm, choice, held, edits, self._patience.of(route), billed)
 
-    def _mirror(self, asked: Asked, leg: Leg, size: TokenEstimate, now: float) -> Mirror | None:
-        """The copy for a shadow, where there is one of this request."""
-        tenant, route = asked.caller.tenant.name, asked.route
-        found = shadow_choice(route, tenant, self._router, leg.choice.request, now, self._chance)
-        if found is None or not arms_that_salt(asked, route, found[:1]):
-            return None
-        arm, choice = found
-        edits = edits_for(asked, arm, _bound(leg.held, size)).edits
-        return Mirror(MirrorName(route.model, arm.deployment), arm, choice, edits, self._router, self._clock)
-
     def _route(self, asked: Asked, arms: Sequence[GatewayArm], now: float) -> tuple[GatewayArm, Choice] | None:
         wanted = routing_request(asked, self._router.block_tokens(arms))
-        return self._router.route(arms, conversation_of(asked), wanted, now, self._chance)
+        found = self._router.route(arms, conversation_of(asked), wanted, now, self._chance)
+        return found or asleep(asked.route, arms, wanted)
 
     def _needs_guard(self, asked: Asked, leg: Leg, chosen: AnswerFilter | None, now: float) -> bool:
         """Whether the guard has to pass it on; who waits for its turn waits there."""

@@ -5,9 +5,11 @@ gets one request, the probe; what comes of that one decides. Of a pool at most h
 fails, the endpoints are hardly to blame, and somebody has to be asked.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+DEFAULT_MOST_REQUESTS = 4096
+"""At one endpoint at once: a circuit breaker for engines that hang, far above what engines run."""
 _NEVER = float("-inf")
 
 
@@ -101,6 +103,10 @@ class Ejections:
         """It takes nothing before then: it has said so itself, or its limits do."""
         if until > now:
             self._paused[name] = max(until, self._paused.get(name, until))
+
+    def pause_left(self, pool: Iterable[str], now: float) -> float:
+        """Seconds until the first of a pool takes something again; 0 = one does, or none is there."""
+        return min((max(0.0, self._paused.get(name, now) - now) for name in pool), default=0.0)
 
     def ejected(self, now: float) -> tuple[str, ...]:
         """Those that are ejected, for people."""

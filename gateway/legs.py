@@ -3,13 +3,14 @@
 Pure. A leg holds something in budgets; whoever takes the next one has let go of the one before.
 """
 
+import math
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fleet.snapshot import GatewayArm, GatewayRoute
-from gateway.arms import arms_for, pool_of
+from gateway.arms import arms_for, pool_of, usable_endpoints
 from gateway.asked import Asked, asked_instead
 from gateway.billed import Billed
 from gateway.ext_authz import PIN_HEADER
@@ -59,14 +60,16 @@ class Way(NamedTuple):
 class Legs:
     """The legs of one request."""
 
-    def __init__(self, ways: Sequence[Way], make: MakeLeg) -> None:
+    def __init__(self, ways: Sequence[Way], make: MakeLeg, wait: Callable[[Iterable[str], float], float]) -> None:
         self._make = make
+        self._wait = wait
+        """How long the first of some endpoints has still asked to be left alone."""
         self._ways = deque(ways)
         self._tried: set[str] = set()
 
     def first(self, now: float) -> Leg | Refused:
         """Where it goes first, or why it goes nowhere; a budget that is used up is no reason to take another model."""
-        asked = self._ways[0].asked
+        asked, arms = self._ways[0]
         leg = self._over(self._ways[0], now)
         if leg is None:
             self._ways.popleft()
@@ -77,7 +80,9 @@ class Legs:
             return leg
         tenant, model = asked.caller.tenant.name, asked.route.model
         message = f"No engine is ready for the model {quoted(model)}; try again in a moment."
-        return refuse(Reason.NO_ENDPOINT, message, tenant=tenant, model=model)
+        seconds = self._wait((one.address for arm in arms for one in usable_endpoints(arm)), now)
+        headers = (("retry-after", str(math.ceil(seconds))),) if seconds else ()
+        return refuse(Reason.NO_ENDPOINT, message, headers=headers, tenant=tenant, model=model)
 
     def next(self, now: float) -> Leg | None:
         """Where it goes after all engines of a leg have failed; ``None`` = nowhere."""

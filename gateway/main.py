@@ -33,6 +33,7 @@ from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
+from gateway.router import Router, RouterSettings
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings, read_settings
 from gateway.shadows import Shadows
@@ -81,6 +82,7 @@ class Gateway:
             on_end=self._accounting.ended,
             stopwatch=time.perf_counter,
             on_waited=WaitingMetrics(self._telemetry.registry).waited,
+            router=Router(RouterSettings(most_requests=settings.max_requests_per_endpoint)),
         )
         self._telemetry.watch_waiting(self._core.turns.waiting)
         self._accounting.arms.watch_ejected(lambda: len(self._core.router.ejections.ejected(time.time())))
@@ -110,6 +112,11 @@ class Gateway:
             on_failure=lambda _: HttpResponse(500),
             idle_seconds=_TELEMETRY_IDLE_SECONDS,
         )
+
+    @property
+    def registry(self) -> CollectorRegistry:
+        """Its metrics."""
+        return self._telemetry.registry
 
     async def serve(self) -> None:
         """Everything from the first file to the last."""

@@ -4,27 +4,12 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import NamedTuple
 
-from fleet.snapshot import GatewayArm, GatewayRoute
+from fleet.snapshot import GatewayArm
+from gateway.arm_edits import edits_for
+from gateway.asked import Asked
 from gateway.body_edits import Edit, apply_edits
 from gateway.router import Choice, InFlight, Router, RoutingRequest
 from gateway.targets import Target, target_of
-
-
-def shadow_choice(
-    route: GatewayRoute, tenant: str, router: Router, request: RoutingRequest, now: float, chance: Random
-) -> tuple[GatewayArm, Choice] | None:
-    """Where the copy of a request goes; ``None`` = there is none of this one.
-
-    A shadow may share its engines with others, so a full one gets no copies.
-    """
-    shadow = route.shadow
-    if shadow is None or chance.random() >= shadow.share:
-        return None
-    if shadow.arm.tenants and tenant not in shadow.arm.tenants:
-        return None
-    with_room = router.roomy(shadow.arm.endpoints, now)
-    choice = router.choose(request, with_room, now, chance, pool=f"shadow/{shadow.arm.deployment}")
-    return (shadow.arm, choice) if choice.candidates else None
 
 
 class MirrorName(NamedTuple):
@@ -73,3 +58,30 @@ class Mirror:
             self._router.ejections.well(address, now)
         elif is_well is not None:
             self._router.ejections.failed(address, now)
+
+
+class Mirrors:
+    """Makes the copies of a gateway's requests."""
+
+    def __init__(self, router: Router, chance: Random, clock: Callable[[], float]) -> None:
+        self._router = router
+        self._chance = chance
+        self._clock = clock
+
+    def of(self, asked: Asked, request: RoutingRequest, bound: int | None, now: float) -> Mirror | None:
+        """The copy of a request; ``None`` = there is none of this one.
+
+        A shadow may share its engines with others, so a full one gets no copies.
+        """
+        shadow = asked.route.shadow
+        if shadow is None or self._chance.random() >= shadow.share:
+            return None
+        arm = shadow.arm
+        if arm.tenants and asked.caller.tenant.name not in arm.tenants:
+            return None
+        with_room = self._router.roomy(arm.endpoints, now)
+        choice = self._router.choose(request, with_room, now, self._chance, pool=f"shadow/{arm.deployment}")
+        if not choice.candidates:
+            return None
+        name = MirrorName(asked.route.model, arm.deployment)
+        return Mirror(name, arm, choice, edits_for(asked, arm, bound).edits, self._router, self._clock)

@@ -10,7 +10,7 @@ from random import Random
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
-from gateway.ejection import Ejections
+from gateway.ejection import DEFAULT_MOST_REQUESTS, Ejections
 from gateway.endpoint_load import LEAD_SECONDS
 from gateway.hosted_limits import HostedLimits
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
@@ -52,8 +52,8 @@ class RouterSettings:
     most_blocks: int = 65_536
     """What is remembered of one engine at most, whatever it says."""
     ttl_seconds: float = DEFAULT_TTL_SECONDS
-    most_requests: int = 4096
-    """On their way to one endpoint at once: a circuit breaker for engines that hang, far above what engines run."""
+    most_requests: int = DEFAULT_MOST_REQUESTS
+    """On their way to one endpoint at once."""
     gateways: int = 1
     """How many gateways decide side by side."""
 

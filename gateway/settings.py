@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import ErrorDetails
 
 from fleet.nearest import did_you_mean
+from gateway.ejection import DEFAULT_MOST_REQUESTS
 from gateway.errors import GatewayError
 from gateway.tracing_settings import TracingSettings
 from gateway.usage_settings import UsageSettings
@@ -85,6 +86,8 @@ class GatewaySettings(BaseModel):
     """By the name that a filter's policy asks for."""
     scrape_seconds: Annotated[float, Field(ge=0.1, le=0.8, allow_inf_nan=False)] = 0.5
     """Between two looks at an engine's metrics; figures that are older than a second are no proof of room."""
+    max_requests_per_endpoint: Annotated[int, Field(ge=1)] = DEFAULT_MOST_REQUESTS
+    """At once, before an engine that hangs gets no more: a circuit breaker, far above what engines run."""
     hosted_keys_dir: FilePath | None = None
     """The folder with the keys of hosted engines, a file each; it is read again when a file changes."""
     drain_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 2.0

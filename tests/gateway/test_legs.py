@@ -346,6 +346,16 @@ def test_a_host_that_asks_for_a_pause_is_left_alone_until_then(world):
     assert deciding.ask("large").model == "large"
 
 
+def test_where_only_a_pause_is_in_the_way_the_client_is_told_how_long(world):
+    hosted = HostedEndpoint(url="https://api.example.com/v1", model="llama-9", api_key_ref="groq-key")
+    deciding = Deciding(world, route("large", arm("groq-chat", hosted=hosted)), route("small", arm("b")))
+    first = deciding.ask("large")
+    first.admitted.failed(first.endpoints[0], 29.5)
+    refused = deciding.ask("large")
+    assert (refused.status, refused.headers) == (503, (("retry-after", "30"),))
+    assert deciding.ask("small").headers == ()
+
+
 def test_an_endpoint_that_keeps_failing_gets_nothing_and_comes_back(world):
     deciding = Deciding(world, route("large", arm("a", "10.0.0.1:1", "10.0.0.2:1")))
     admitted = deciding.ask("large").admitted
