@@ -117,6 +117,8 @@ class QueueLimits(Value):
     """0 = nobody waits: what finds no room is refused."""
     max_wait_seconds: Annotated[float, Field(ge=0, le=MAX_SECONDS)] = 30.0
     """A request that can't have its turn within this time is refused."""
+    waits_without_engine: bool = False
+    """Whether requests wait while no engine is there, as for a model that sleeps until somebody waits for it."""
 
 
 class GatewayShadow(Value):

@@ -1,12 +1,14 @@
 """The words of waiting for engines: what is wished, what came of it, and what a client is told. Pure."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 from fleet.snapshot import GatewayArm, GatewayRoute, GatewayTenant
+from gateway.arms import usable_endpoints
 from gateway.refusals import quoted
-from gateway.router import Choice
+from gateway.router import Choice, RoutingRequest
 
 
 class Outcome(StrEnum):
@@ -56,3 +58,13 @@ def refusal_message(wish: Wish, outcome: Outcome) -> str:
     if outcome is Outcome.QUEUE_TIMEOUT:
         return f"All engines of the model {model} are busy; no turn can be had within {limits.max_wait_seconds:g} s."
     return f"No engine is ready for the model {model}; try again in a moment."
+
+
+def asleep(
+    route: GatewayRoute, arms: Sequence[GatewayArm], request: RoutingRequest
+) -> tuple[GatewayArm, Choice] | None:
+    """The arm to wait for where the route waits for a first engine: none is there, and no model may stand in."""
+    if not route.queue.waits_without_engine or route.fallbacks or any(map(usable_endpoints, arms)):
+        return None
+    arm = max(arms, key=lambda arm: arm.weight, default=None)
+    return None if arm is None else (arm, Choice(request, ()))

@@ -190,10 +190,9 @@ class Turns:
             self._refuse(pool, pool.places[out], Outcome.QUEUE_FULL, now)
 
     def _cost(self, wish: Wish) -> float:
-        best = wish.choice.candidates[0]
-        fresh, cached = best.uncached_tokens, best.cached_tokens
+        best, prompt_tokens = next(iter(wish.choice.candidates), None), wish.choice.request.prompt_tokens
         output = min(self._guess.tokens(wish.tenant.name), wish.most_output_tokens)
-        return service(fresh + cached, cached, output)
+        return service(prompt_tokens, 0 if best is None else best.cached_tokens, output)
 
     def _serve(self, pool: _Pool, now: float) -> None:
         """Turns, while there is room."""
@@ -213,7 +212,8 @@ class Turns:
 
     def _give_turn(self, pool: _Pool, place: Place, roomy: Sequence[GatewayEndpoint], now: float) -> None:
         wish, waited = place.wish, now - place.came_at
-        if waited or not {endpoint.address for endpoint in roomy}.issuperset(place.choice.addresses):
+        planned = place.choice.addresses
+        if waited or not planned or not {endpoint.address for endpoint in roomy}.issuperset(planned):
             choice = self._router.choose(wish.choice.request, roomy, now, self._chance, pool=pool_of(pool.arm))
             place.choice = choice if choice.candidates else place.choice
         place.in_flight = self._router.send(place.choice, now, is_watched=wish.is_watched)

@@ -25,8 +25,7 @@ class Busy:
         limits = {"concurrent_requests": 1, "queue": QueueLimits(**queue)}
         routes = [route.model_copy(update=limits) for route in snapshot.routes]
         self.gateway.publish(snapshot.model_copy(update={"routes": tuple(routes)}))
-        in_use = self.gateway.folder / "state" / "snapshot.json"
-        self.until(lambda: json.loads(in_use.read_text()) == json.loads(self._published()), "the limits are in use")
+        self.until(self.in_use, "the limits are in use")
 
     def ask(self, name, key, **members):
         with httpx2.Client(base_url=self.gateway.url, timeout=10) as client:
@@ -50,8 +49,10 @@ class Busy:
         for thread in self.threads:
             thread.join(10)
 
-    def _published(self):
-        return self.gateway.control_plane.snapshot.model_dump_json()
+    def in_use(self):
+        """Whether the gateway has kept what was published, which it does once it decides by it."""
+        kept = self.gateway.folder / "state" / "snapshot.json"
+        return json.loads(kept.read_text()) == json.loads(self.gateway.control_plane.snapshot.model_dump_json())
 
 
 @pytest.fixture
@@ -135,3 +136,21 @@ def test_a_client_that_leaves_while_it_waits_is_forgotten(busy, world):
     busy.waits(1)
     busy.finish()
     assert busy.served() == ["first", "stays"]
+
+
+def test_a_request_wakes_a_model_that_sleeps_and_is_served_when_its_engine_is_there(busy, world):
+    awake = world.snapshot(busy.gateway.one.address)
+    queue = {"queue": QueueLimits(waits_without_engine=True)}
+    routes = [
+        route.model_copy(
+            update={**queue, "arms": tuple(arm.model_copy(update={"endpoints": ()}) for arm in route.arms)}
+        )
+        for route in awake.routes
+    ]
+    busy.gateway.publish(awake.model_copy(update={"routes": tuple(routes)}))
+    busy.until(busy.in_use, "the sleep")
+    busy.ask_meanwhile("waker", world.acme_key)
+    busy.waits(1)
+    busy.gateway.publish(awake)
+    busy.until(lambda: "waker" in busy.answers, "it is served")
+    assert busy.answers["waker"].status_code == 200

@@ -226,3 +226,14 @@ def test_a_turn_is_awaited_and_leaving_meanwhile_leaves_nothing():
         assert (len(pools.turns), pools.turns.running) == (0, 0)
 
     asyncio.run(story())
+
+
+def test_who_waits_for_a_model_that_sleeps_has_its_turn_when_an_engine_is_there():
+    asleep_arm = arm(addresses=())
+    pools = Pools(asleep_arm, waits_without_engine=True)
+    place = pools.ask()
+    assert (place.has_turn, pools.turns.waiting("m")) == (False, 1)
+    pools.now += 15.0
+    pools.replace(pools.route.model_copy(update={"arms": (arm(),)}))
+    assert place.has_turn
+    assert set(place.choice.addresses) == set(ADDRESSES)
