@@ -21,7 +21,7 @@ UV_READY := .tools/uv/.installed
 PATHS := cli control_plane engines fleet gateway infra local policies simulator sources workloads tests benchmarks .ci
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-all test-heavy check format-check lint imports types audit fix reference bench lock tools clean
+.PHONY: help install demo test test-all test-heavy check format-check lint imports types audit fix reference bench lock tools tools-engine clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -81,6 +81,9 @@ lock: $(UV_READY) ## make the locks again from pyproject.toml (LOCK_ARGS=--upgra
 
 tools: $(UV_READY) ## the pinned uv, and what the heavy tiers need, in .tools/ (versions: .ci/tools.toml)
 	@$(PYTHON) .ci/tools.py
+
+tools-engine: $(UV_READY) ## the real engine of tier engine, in .tools/vllm (6 GB)
+	@$(PYTHON) .ci/engine.py
 
 clean: ## remove everything that was built here
 	rm -rf .venv .tools .cache build dist .hypothesis .schemathesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

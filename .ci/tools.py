@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = ROOT / ".ci" / "tools.toml"
 SUMS = ROOT / ".ci" / "sums"
 TOOLS = ROOT / ".tools"
+PYTHON_TOOLS = "python"
+"""The part of the list that .ci/engine.py installs."""
 
 
 class ToolError(Exception):
@@ -67,7 +69,8 @@ class Tool:
 
 def read_tools(path: Path = VERSIONS) -> tuple[Tool, ...]:
     """The tools as the list of versions has them."""
-    return tuple(Tool(name=name, **entry) for name, entry in tomllib.loads(path.read_text(encoding="utf-8")).items())
+    listed = tomllib.loads(path.read_text(encoding="utf-8"))
+    return tuple(Tool(name=name, **entry) for name, entry in listed.items() if name != PYTHON_TOOLS)
 
 
 def go_complaint(tool: Tool, go_version: str | None) -> str | None:
