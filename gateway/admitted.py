@@ -257,7 +257,7 @@ class Admitted:
             return budgets.settle_reserved(number, now)
         if ending.events or ending.end is End.CLIENT_LEFT:
             return budgets.settle_counted(number, ending.events, now)
-        if ending.status >= 400 or ending.end is not End.WHOLE:
+        if ending.status >= 400 or ending.end not in {End.WHOLE, End.FILTERED}:
             return budgets.fail(number, now)
         return budgets.settle_reserved(number, now)
 

@@ -1,6 +1,6 @@
 """Metrics of output filters: how many values by class, never which."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -39,22 +39,30 @@ class FilterMetrics:
             registry=registry,
         )
 
+        self._series: set[tuple[Counter, str, str]] = set()
+
     def answered(self, model: str, counts: Mapping[str, int], blocked: str | None, failure: str | None) -> None:
         """Count what happened to one answer."""
-        for name, count in counts.items():
-            self._values.labels(model, name).inc(count)
-        if blocked is not None:
-            self._blocked.labels(model, blocked).inc()
-        if failure is not None:
-            self._failures.labels(model, failure).inc()
+        self._add(self._values, model, counts)
+        self._add(self._blocked, model, {blocked: 1} if blocked else {})
+        self._add(self._failures, model, {failure: 1} if failure else {})
 
     def asked(self, model: str, counts: Mapping[str, int], blocked: str | None) -> None:
         """Count what happened to one request."""
-        for name, count in counts.items():
-            self._request_values.labels(model, name).inc(count)
-        if blocked is not None:
-            self._blocked.labels(model, blocked).inc()
+        self._add(self._request_values, model, counts)
+        self._add(self._blocked, model, {blocked: 1} if blocked else {})
+
+    def keep_only(self, models: Container[str]) -> None:
+        """Drop the series of models that left the snapshot."""
+        for counter, model, name in [series for series in self._series if series[1] not in models]:
+            self._series.discard((counter, model, name))
+            counter.remove(model, name)
 
     def show_unusable(self, names: Iterable[str]) -> None:
         """Show how many can't be used."""
         self._unusable.set(len(frozenset(names)))
+
+    def _add(self, counter: Counter, model: str, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            self._series.add((counter, model, name))
+            counter.labels(model, name).inc(count)

@@ -46,6 +46,7 @@ class FilterTable:
                 kept = (policies[name], await asyncio.to_thread(self._make, policies[name]))
             made[name] = kept
         self._made = made
+        self._metrics.keep_only({route.model for route in snapshot.routes})
         unusable = {name: route for name, (_, route) in made.items() if isinstance(route, str)}
         unusable |= dict.fromkeys(named - policies.keys(), "there is no filter of this name")
         self._say(unusable)

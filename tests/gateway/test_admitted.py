@@ -142,3 +142,11 @@ def test_a_field_that_can_not_be_meant_is_named(world):
     refused = Counted(world).ask(max_tokens=-1)
     error = json.loads(refused.body)["error"]
     assert (refused.status, error["param"], error["code"]) == (400, "max_tokens", "invalid_value")
+
+
+def test_an_answer_that_a_filter_ended_without_a_word_is_charged_what_was_held(world):
+    counted = Counted(world, tokens_per_minute=10**6)
+    allowed = counted.ask(max_tokens=100)
+    allowed.admitted.sent_to(allowed.endpoints[0])
+    allowed.admitted.end(Ending(End.FILTERED, 200, None))
+    assert counted.ended[0].settled.basis is Basis.RESERVED

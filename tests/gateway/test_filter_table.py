@@ -85,6 +85,17 @@ async def test_a_name_that_nobody_defined_is_unusable(table, registry):
     assert registry.get_sample_value(UNUSABLE) == 1
 
 
+async def test_series_of_a_model_go_with_it(table, registry):
+    filters = await table.filters_of(snapshot("pii"))
+    for _ in range(2):
+        filters["pii"].watch.answered("m0", {"email": 2}, None, None)
+    await table.filters_of(snapshot("pii"))
+    labels = {"model": "m0", "class": "email"}
+    assert registry.get_sample_value("enginehouse_gateway_filtered_values_total", labels) == 4
+    await table.filters_of(snapshot())
+    assert registry.get_sample_value("enginehouse_gateway_filtered_values_total", labels) is None
+
+
 async def test_a_policy_that_hashes_has_another_key_for_each_tenant_and_conversation(table):
     made = (await table.filters_of(snapshot("own", own=FilterPolicy(classes={"email": Mode.HASH}))))["own"]
     said = set()
