@@ -26,14 +26,13 @@ class Accounting:
 
     def __init__(self, settings: GatewaySettings, registry: CollectorRegistry) -> None:
         self._settings = settings
-        self._registry = registry
         self._charges = ChargeMetrics(registry)
         self.arms = ArmMetrics(registry)
         self._requests = RequestMetrics(registry)
         self._usage_metrics = UsageMetrics(registry)
         self._spool = UsageSpool(settings.usage_path, settings.usage.max_spool_bytes)
         self._writer = UsageWriter(self._spool, self._usage_metrics, settings.usage)
-        self._keeper: BudgetKeeper | None = None
+        self._keeper = BudgetKeeper(BudgetFile(settings.budgets_path), registry)
         self._delivery: UsageDelivery | None = None
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -50,14 +49,12 @@ class Accounting:
         self._spool.open()
         self._usage_metrics.watch_spool(lambda: self._spool.size_bytes, self._spool.age_seconds)
         self._writer.start()
-        self._keeper = BudgetKeeper(BudgetFile(self._settings.budgets_path), kept, self._registry)
-        return self._keeper.load()
+        return self._keeper.open(kept)
 
     def start(self, client: httpx2.AsyncClient, on_death: Callable[[], object]) -> None:
         """Work beside the requests, once it is open; `on_death` is told if that stops before `close`."""
         self._delivery = UsageDelivery(client, self._settings.token_file, self._spool, self._usage_metrics)
-        keeping = (self._keeper.run(),) if self._keeper else ()
-        for loop in (self._delivery.run(), *keeping):
+        for loop in (self._delivery.run(), self._keeper.run()):
             task = asyncio.create_task(loop)
             task.add_done_callback(lambda _: on_death())
             self._tasks.append(task)
@@ -71,8 +68,7 @@ class Accounting:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        if self._keeper is not None:
-            await self._keeper.save()
+        await self._keeper.save()
         await asyncio.to_thread(self._writer.stop)
         if self._delivery is not None:
             await self._delivery.finish(self._settings.usage.stop_seconds)

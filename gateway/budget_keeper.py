@@ -15,13 +15,11 @@ _log = structlog.get_logger("gateway.budgets")
 
 
 class BudgetKeeper:
-    """The loop; `kept` asks the budgets."""
+    """The loop."""
 
-    def __init__(
-        self, file: BudgetFile, kept: Callable[[], tuple[KeptAccount, ...]], registry: CollectorRegistry
-    ) -> None:
+    def __init__(self, file: BudgetFile, registry: CollectorRegistry) -> None:
         self._file = file
-        self._kept = kept
+        self._kept: Callable[[], tuple[KeptAccount, ...]] = tuple
         self._saved: frozenset[tuple[object, ...]] = frozenset()
         self._problem: str | None = None
         self._failures = Counter(
@@ -30,8 +28,9 @@ class BudgetKeeper:
             registry=registry,
         )
 
-    def load(self) -> tuple[KeptAccount, ...]:
-        """What an earlier gateway kept; nothing where it can't be read, which is said."""
+    def open(self, kept: Callable[[], tuple[KeptAccount, ...]]) -> tuple[KeptAccount, ...]:
+        """What an earlier gateway kept; nothing where it can't be read, which is said. `kept` asks the budgets."""
+        self._kept = kept
         try:
             return self._file.load()
         except GatewayError as error:

@@ -1,18 +1,19 @@
 """docs/reference/operations.md: settings of both processes, their metrics, and their health."""
 
+import sys
 from collections.abc import Iterator
-from types import ModuleType
-from typing import Any
+from pathlib import Path
+from typing import Any, get_args
 
 from layout import attribute_texts, code, codes, page, table
 from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
 
-import control_plane.settings
-import gateway.settings
 from control_plane.adapters.prometheus import PrometheusMeter
 from control_plane.settings import Settings
+from gateway.main import Gateway
 from gateway.settings import GatewaySettings
-from gateway.telemetry import Telemetry
+from gateway.tracing_settings import TracingSettings
 
 MEANINGS = {
     "Settings.host": "The address on which it listens.",
@@ -58,28 +59,30 @@ def render() -> str:
         INTRODUCTION,
         "## Settings of the control plane",
         CONTROL_PLANE,
-        _settings(Settings, control_plane.settings),
+        _settings(Settings),
         "## Settings of the gateway",
         GATEWAY,
-        _settings(GatewaySettings, gateway.settings),
+        _settings(GatewaySettings),
         "## Metrics\nPrometheus, on ports of their own. Counters are shown as they are exposed.",
         _metrics(PrometheusMeter().registry),
-        _metrics(Telemetry().registry),
+        _metrics(_gateway_registry()),
         "## Health",
         HEALTH,
     )
 
 
-def _settings(model: Any, module: ModuleType) -> str:  # noqa: ANN401 - two kinds of models
-    texts = attribute_texts(module)
-    rows = [
-        (code(name), _default(field), _meaning(f"{model.__name__}.{name}", texts)) for name, field in _fields(model)
-    ]
-    return table(("key", "default", "meaning"), rows)
+def _settings(model: type[BaseModel]) -> str:
+    return table(("key", "default", "meaning"), list(_rows(model)))
 
 
-def _fields(model: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - two kinds of models
-    yield from model.model_fields.items()
+def _rows(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, str, str]]:
+    """One row for each setting; those of an object below it, with its name before theirs."""
+    texts = attribute_texts(sys.modules[model.__module__])
+    for name, field in model.model_fields.items():
+        yield code(prefix + name), _default(field), _meaning(f"{model.__name__}.{name}", texts)
+        for part in (field.annotation, *get_args(field.annotation)):
+            if isinstance(part, type) and issubclass(part, BaseModel):
+                yield from _rows(part, f"{prefix}{name}.")
 
 
 def _meaning(key: str, texts: dict[str, str]) -> str:
@@ -95,6 +98,8 @@ def _default(field: Any) -> str:  # noqa: ANN401 - the framework's own type
     if field.default_factory not in (None, dict):
         return "the simulated engines"
     value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "as below"
     if value is None or isinstance(value, bool):
         return {None: "`null`", True: "`true`", False: "`false`"}[value]
     return code(list(value)) if isinstance(value, tuple) else code(value)
@@ -102,13 +107,32 @@ def _default(field: Any) -> str:  # noqa: ANN401 - the framework's own type
 
 def _metrics(registry: CollectorRegistry) -> str:
     rows = []
-    for name, collector in sorted(_collectors(registry)):
-        labels = codes(collector._labelnames)
-        kind = collector._type
-        rows.append((code(f"{name}_total" if kind == "counter" else name), kind, labels, collector._documentation))
+    for name, kind, labels, documentation in sorted(_described(registry)):
+        rows.append((code(f"{name}_total" if kind == "counter" else name), kind, codes(labels), documentation))
     return table(("metric", "kind", "labels", "what"), rows)
 
 
-def _collectors(registry: CollectorRegistry) -> Iterator[tuple[str, Any]]:
+def _gateway_registry() -> CollectorRegistry:
+    """That of a gateway which was made and not started, with spans."""
+    nowhere = Path(sys.prefix)
+    settings = GatewaySettings(
+        control_plane_url="http://127.0.0.1:1",
+        token_file=nowhere,
+        socket_path=Path("/nowhere"),
+        state_dir=nowhere,
+        listen_port=1,
+        admin_port=1,
+        ready_file=nowhere,
+        tracing=TracingSettings(endpoint="http://127.0.0.1:1/v1/traces"),
+    )
+    return Gateway(settings).registry
+
+
+def _described(registry: CollectorRegistry) -> Iterator[tuple[str, str, tuple[str, ...], str]]:
+    """Name, kind, labels and meaning of each metric; a collector of one's own makes its metrics when it is asked."""
     for collector in registry._collector_to_names:
-        yield collector._name, collector
+        if hasattr(collector, "_labelnames"):
+            yield collector._name, collector._type, tuple(collector._labelnames), collector._documentation
+            continue
+        for family in collector.collect():
+            yield family.name, family.type, tuple(getattr(family, "_labelnames", ())), family.documentation
