@@ -8,6 +8,7 @@ from fleet.snapshot import GatewayArm
 from gateway.arm_edits import edits_for
 from gateway.asked import Asked
 from gateway.body_edits import Edit, apply_edits
+from gateway.cache_salt import arms_that_salt
 from gateway.router import Choice, InFlight, Router, RoutingRequest
 from gateway.targets import Target, target_of
 
@@ -78,6 +79,8 @@ class Mirrors:
             return None
         arm = shadow.arm
         if arm.tenants and asked.caller.tenant.name not in arm.tenants:
+            return None
+        if not arms_that_salt(asked, asked.route, (arm,)):  # it would mix the tenants' prompts
             return None
         with_room = self._router.roomy(arm.endpoints, now)
         choice = self._router.choose(request, with_room, now, self._chance, pool=f"shadow/{arm.deployment}")

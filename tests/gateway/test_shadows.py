@@ -166,8 +166,9 @@ def arm(name, *addresses, **more):
     return GatewayArm(deployment=name, identity="0" * 32, engine="vllm", endpoints=endpoints, **more)
 
 
-def core_with(world, shadow, **limits):
-    route = GatewayRoute(model="large", tenants=("acme",), arms=(arm("a", "10.0.0.1:1"),), shadow=shadow)
+def core_with(world, shadow, *, salts_cache=False, **limits):
+    arms = (arm("a", "10.0.0.1:1"),)
+    route = GatewayRoute(model="large", tenants=("acme",), arms=arms, shadow=shadow, salts_cache=salts_cache)
     good = world.snapshot()
     tenants = (good.tenants[0].model_copy(update=limits), *good.tenants[1:])
     core = DecisionCore()
@@ -209,6 +210,13 @@ def test_the_copy_asks_the_shadow_for_what_the_engine_is_asked_for(world):
     assert admitted.mirror.edited(body) == admitted.edited(body)
     assert json.loads(admitted.edited(body))["max_tokens"] > 0
     assert admitted.mirror.target == engine_at("10.0.0.2:1")
+
+
+def test_where_tenants_are_parted_in_the_cache_a_shadow_that_can_not_do_so_gets_nothing(world):
+    able, unable = arm("canary", "10.0.0.2:1"), arm("canary", "10.0.0.2:1").model_copy(update={"engine": "other"})
+    for shadow, is_copied in ((able, True), (unable, False)):
+        core = core_with(world, GatewayShadow(arm=shadow, share=1), salts_cache=True)
+        assert (decide(core, world).admitted.mirror is not None) is is_copied
 
 
 def test_a_hosted_shadow_is_asked_by_its_own_name(world):
