@@ -14,17 +14,19 @@ from gateway.kv_metrics import KvMetrics
 from gateway.kv_subscriber import KvSubscriber
 from gateway.scrape_metrics import ScrapeMetrics
 
+_PAGES = {engine: page for engine, rows in metrics_by_engine().items() if (page := page_names(rows)) is not None}
+"""Read when the program starts, as its code is: later it may have another user's rights."""
+
 
 class EngineWatch:
     """Reads the metrics of all engines that have some, and hears which prompts those hold that say so."""
 
     def __init__(self, core: DecisionCore, registry: CollectorRegistry, scrape_seconds: float) -> None:
-        pages = {engine: page_names(dialects) for engine, dialects in metrics_by_engine().items()}
         self._events = KvSubscriber(core, core.router, KvMetrics(registry), time.time)
         self._scrapes = EngineScrapes(
             core,
             core.router,
-            {engine: names for engine, names in pages.items() if names is not None},
+            _PAGES,
             ScrapeMetrics(registry, time.time),
             seconds=scrape_seconds,
             clock=time.time,
