@@ -67,10 +67,10 @@ def _numbers(api: Api, document: object, span: Span, data: bytes, tokens: list[s
     first = data[span.start : span.start + 1]
     if name == "token_ids" and first == b"[" and span.path[0] in ("choices", "output"):
         yield FoundText("", span.start, span.end, Whole(None), b"null")
-    elif is_free((*span.path, 0)) and _LIST.fullmatch(data, span.start, span.end):
+    elif first == b"[" and is_free((*span.path, 0)) and _LIST.fullmatch(data, span.start, span.end):
         for number in _NUMBER.finditer(data, span.start, span.end):
             yield FoundText(number[0].decode(), *number.span(), Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
-    elif is_free(span.path) and first in b"-0123456789":
+    elif first in b"-0123456789" and is_free(span.path):
         text = data[span.start : span.end].decode()
         yield FoundText(text, span.start, span.end, Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
     elif name in _GROUPS and first in b"[{" and (text := "".join(tokens)):

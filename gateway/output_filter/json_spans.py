@@ -10,10 +10,10 @@ from gateway.errors import GatewayError
 Path = tuple[str | int, ...]
 MAX_DEPTH = 200
 _TOKEN = re.compile(
-    rb'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(\[[-+0-9.eE,\s]*\]|[^\s"{}\[\],:]+)|([{\[])|([}\]])|,', re.DOTALL
+    rb'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|(\[[-+0-9.eE,\s]*\]|[-0-9][^\s"{}\[\],:]*)|([{\[])|([}\]])|(,)', re.DOTALL
 )
-_STRING, _NAME, _PLAIN, _OPEN, _CLOSE = range(1, 6)
-"""The groups of a token; a comma has none."""
+_STRING, _NAME, _NUMBERS, _OPEN, _CLOSE, _COMMA = range(1, 7)
+"""The groups of a token."""
 
 
 class UnreadableAnswer(GatewayError):
@@ -64,7 +64,9 @@ def encoded(text: str, instead_of: bytes) -> bytes:
 
 
 def spans(data: bytes) -> Iterator[Span]:
-    """Every value of a valid JSON text and every member's name, containers after what they contain.
+    """Every value of a valid JSON text but ``true``, ``false`` and ``null``, and every member's name.
+
+    Containers come after what they contain.
 
     A list of nothing but numbers is one value: there may be a million of them in an embedding.
     A member that is named twice is refused: what a client reads would not be what was filtered.
@@ -74,7 +76,7 @@ def spans(data: bytes) -> Iterator[Span]:
     """Where each container around begins, and the names in it."""
     for token in _TOKEN.finditer(data):
         kind = token.lastindex
-        if kind in (_STRING, _PLAIN):
+        if kind in (_STRING, _NUMBERS):
             yield Span(tuple(path), token.start(), token.end(), kind == _STRING)
         elif kind == _NAME:
             path[-1] = _unique(decoded(token[_STRING]), nested[-1][1])
@@ -86,7 +88,7 @@ def spans(data: bytes) -> Iterator[Span]:
         elif kind == _CLOSE:
             path.pop()
             yield Span(tuple(path), nested.pop()[0], token.end(), is_string=False)
-        else:
+        elif kind == _COMMA:
             _count_on(path)
 
 
