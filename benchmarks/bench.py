@@ -35,6 +35,7 @@ BENCHMARKS = (
     Benchmark("Routing: a real trace in the reference model", "routing.py", ("--quick",)),
     Benchmark("Fair queues: one tenant floods", "fair_queue.py", ("--quick",)),
     Benchmark("Output filter: the cost of a chunk", "output_filter.py", ("--chunks", "5000", "--rounds", "1")),
+    Benchmark("Output filter: a chunk's whole way through the gateway", "output_filter_path.py", ("--quick",)),
     Benchmark("Endpoint picker and filter over ext_proc", "ext_proc.py", None),
 )
 

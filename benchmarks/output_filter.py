@@ -9,6 +9,7 @@ import argparse
 import json
 import random
 import statistics
+import sys
 import time
 from collections.abc import Callable
 
@@ -20,6 +21,7 @@ from gateway.output_filter.text_filter import TextFilter
 from gateway.sse import SseReader
 
 BAR_MICROSECONDS = 10.0
+BARRED = ("text: filter", "events: filter")
 PLANTED_SHARE = 0.005
 VALUES = (
     "jane.doe@example.com", "4111 1111 1111 1111", "+1 415 555 0134", "078-05-1120", "DE89 3704 0044 0532 0130 00",
@@ -36,8 +38,8 @@ development government international experience particularly understanding
 WORDS = _PROSE.split()
 
 
-def main() -> None:
-    """Measure and print."""
+def main() -> int:
+    """Measure and print; 1 when a bar is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--chunks", type=int, default=70_000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -56,9 +58,12 @@ def main() -> None:
     }
     print(f"{len(chunks)} chunks, {sum(map(len, chunks)) / len(chunks):.1f} characters each, {planted} values planted")
     least = table(rows, len(chunks), options.rounds, planted)
-    cost = least["text: filter"]
-    verdict = "reached" if cost <= BAR_MICROSECONDS else "MISSED"
-    print(f"bar: at most {BAR_MICROSECONDS:.0f} us per chunk in the filter, {cost:.1f} us: {verdict}")
+    missed = 0
+    for name in BARRED:
+        verdict = "reached" if least[name] <= BAR_MICROSECONDS else "MISSED"
+        missed += verdict == "MISSED"
+        print(f"bar: at most {BAR_MICROSECONDS:.0f} us per chunk, {name} {least[name]:.1f} us: {verdict}")
+    return 1 if missed else 0
 
 
 def table(rows: dict[str, Callable[[], int]], count: int, rounds: int, planted: int) -> dict[str, float]:
@@ -139,4 +144,4 @@ def filtered_stream(policy: CompiledPolicy, events: list[bytes]) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
