@@ -56,6 +56,11 @@ class RequestTurns(FairQueue):
         item.cost = 1.0
         return super().join(item, most)
 
+    def serve_at_once(self, item: Waiting) -> None:
+        """So does one that need not wait."""
+        item.cost = 1.0
+        super().serve_at_once(item)
+
     def correct(self, item: Waiting, cost: float) -> None:
         """What it came to changes nothing."""
 

@@ -72,12 +72,8 @@ class _Class:
         """Whoever was the last to leave when nobody waited any more."""
 
     def join(self, item: Waiting) -> None:
-        tenant = self.tenants.get(item.tenant)
-        if tenant is None:
-            tenant = self.tenants[item.tenant] = _Tenant(item.tenant)
-        if not tenant.waiting:
-            tenant.counter = max(tenant.counter, self._floor())
-            self.active[item.tenant] = tenant
+        tenant = self._raised(item.tenant)
+        self.active[item.tenant] = tenant
         tenant.flows.setdefault(item.flow, OrderedDict())[item] = None
         tenant.waiting += 1
 
@@ -89,6 +85,20 @@ class _Class:
             del self.active[tenant.name]
             self._last = tenant
         return True
+
+    def pass_through(self, item: Waiting) -> None:
+        """It has its turn at once, when nobody waits."""
+        tenant = self._last = self._raised(item.tenant)
+        tenant.counter += item.cost / item.weight
+
+    def _raised(self, name: str) -> _Tenant:
+        """The tenant, whose counter starts where the others are if it does not wait."""
+        tenant = self.tenants.get(name)
+        if tenant is None:
+            tenant = self.tenants[name] = _Tenant(name)
+        if not tenant.waiting:
+            tenant.counter = max(tenant.counter, self._floor())
+        return tenant
 
     def _floor(self) -> float:
         if self.active:
@@ -128,13 +138,14 @@ class FairQueue:
             return item
         if out is not None:
             self.leave(out)
-        group = self._classes.get(item.priority)
-        if group is None:
-            group = self._classes[item.priority] = _Class()
-        group.join(item)
+        self._class(item.priority).join(item)
         self._count += 1
         self._of_flow[item.flow] = self.in_flow(item.flow) + 1
         return out
+
+    def serve_at_once(self, item: Waiting) -> None:
+        """It has its turn without waiting, since nobody waits; its tenant is charged all the same."""
+        self._class(item.priority).pass_through(item)
 
     def leave(self, item: Waiting) -> bool:
         """It waits no longer, without a turn; ``False`` = it did not wait."""
@@ -204,6 +215,12 @@ class FairQueue:
             }
             if not group.tenants:
                 del self._classes[priority]
+
+    def _class(self, priority: int) -> _Class:
+        group = self._classes.get(priority)
+        if group is None:
+            group = self._classes[priority] = _Class()
+        return group
 
     def _serve(self, group: _Class, item: Waiting, now: float) -> Waiting:
         tenant = group.tenants[item.tenant]

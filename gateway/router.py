@@ -198,6 +198,10 @@ class Router:
         free = {name for name in usable if self._loads.fullness(name, now, lead_seconds) < 1.0}
         return tuple(endpoint for endpoint in endpoints if endpoint.address in free)
 
+    def has_room(self, address: str, now: float) -> bool:
+        """Whether one endpoint should get something more now; whether it is ejected is not asked."""
+        return not self._is_full(address) and self._loads.fullness(address, now, LEAD_SECONDS) < 1.0
+
     # --- What engines and the snapshot say ---
     def measured(self, address: str, metrics: EngineMetrics) -> None:
         """An engine's metrics were read."""

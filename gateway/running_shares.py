@@ -50,10 +50,8 @@ class RunningShares:
         one.requests -= 1
         if not one.requests:
             del self._running[tenant]
-            self._weight -= one.weight
-            self._service -= one.service
-        if not self._running:
-            self._service = self._weight = 0.0
+            self._weight = sum(other.weight for other in self._running.values())
+            self._add_up()
 
     def is_above(self, tenant: str) -> bool:
         """Whether it got more than the mean of those that have something there, for their weights."""
@@ -78,7 +76,14 @@ class RunningShares:
             self._since, exponent = now, 0.0
         added = service * math.exp(exponent)
         one.service = max(0.0, one.service + added)
-        self._service = sum(other.service for other in self._running.values())
+        if added >= 0:
+            self._service += added
+        else:
+            self._add_up()
+
+    def _add_up(self) -> None:
+        """Anew: taking off what is much larger than the rest would leave nothing but rounding."""
+        self._service = sum(one.service for one in self._running.values())
 
 
 class RunningModels:

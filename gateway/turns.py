@@ -133,6 +133,8 @@ class Turns:
         """It has its turn, or waits, or is refused."""
         now, limits = place.came_at, place.wish.route.queue
         pool = self._pool(place.arm)
+        if self._goes_at_once(pool, place, now):
+            return
         self._join(pool, place, now + limits.max_wait_seconds, now)
         if place.refused is None:
             self._serve(pool, now)
@@ -175,12 +177,25 @@ class Turns:
             pool = self._pools[pool_of(arm)] = _Pool(arm, self._new_queue())
         return pool
 
+    def _goes_at_once(self, pool: _Pool, place: Place, now: float) -> bool:
+        """The common case, in which nothing is to be looked for: nobody waits, and its first choice has room."""
+        wish = place.wish
+        if len(pool.queue) or wish.model in self._limits or not wish.choice.candidates:
+            return False
+        if pool.shares.is_above(wish.tenant.name) or not self._router.has_room(wish.choice.addresses[0], now):
+            return False
+        item = place.waiting = self._item(wish, now)
+        pool.queue.serve_at_once(item)
+        self._start(pool, place, item, now)
+        return True
+
+    def _item(self, wish: Wish, deadline: float) -> Waiting:
+        tenant = wish.tenant
+        return Waiting(tenant.name, self._cost(wish), deadline, tenant.priority, tenant.queue_weight, wish.model)
+
     def _join(self, pool: _Pool, place: Place, deadline: float, now: float) -> None:
         wish = place.wish
-        tenant = wish.tenant
-        item = place.waiting = Waiting(
-            tenant.name, self._cost(wish), deadline, tenant.priority, tenant.queue_weight, wish.model
-        )
+        item = place.waiting = self._item(wish, deadline)
         pool.places[item] = place
         if pool.queue.is_hopeless(item, now):
             self._refuse(pool, place, Outcome.QUEUE_TIMEOUT, now)
@@ -204,24 +219,29 @@ class Turns:
             item = pool.queue.take(now, partial(_may_go, room, top))
             if item is None:
                 return
-            self._give_turn(pool, pool.places.pop(item), room.of(item), now)
+            place = pool.places.pop(item)
+            self._choose(pool, place, room.of(item), now)
+            self._start(pool, place, item, now)
 
     def _slots(self, model: str) -> Slots | None:
         found = self._limits.get(model)
         return None if found is None else Slots(self._running.of(model), *found, partial(self._running.at, model))
 
-    def _give_turn(self, pool: _Pool, place: Place, roomy: Sequence[GatewayEndpoint], now: float) -> None:
-        wish, waited = place.wish, now - place.came_at
+    def _choose(self, pool: _Pool, place: Place, roomy: Sequence[GatewayEndpoint], now: float) -> None:
+        """Where it goes: as planned if it did not wait, else by how things stand now."""
         planned = place.choice.addresses
-        if waited or not planned or not {endpoint.address for endpoint in roomy}.issuperset(planned):
-            choice = self._router.choose(wish.choice.request, roomy, now, self._chance, pool=pool_of(pool.arm))
+        if now > place.came_at or not planned or not {endpoint.address for endpoint in roomy}.issuperset(planned):
+            request = place.wish.choice.request
+            choice = self._router.choose(request, roomy, now, self._chance, pool=pool_of(pool.arm))
             place.choice = choice if choice.candidates else place.choice
+
+    def _start(self, pool: _Pool, place: Place, item: Waiting, now: float) -> None:
+        """It has its turn, and counts at its endpoint from now on."""
+        wish = place.wish
         place.in_flight = self._router.send(place.choice, now, is_watched=wish.is_watched)
-        item = place.waiting
-        if item is not None:
-            pool.costs[place] = item.cost
-            pool.shares.start(item.tenant, item.cost, item.weight, now)
-        pool.waited_seconds += (waited - pool.waited_seconds) / _MEMORY
+        pool.costs[place] = item.cost
+        pool.shares.start(item.tenant, item.cost, item.weight, now)
+        pool.waited_seconds += (now - place.came_at - pool.waited_seconds) / _MEMORY
         self._running.start(wish.model, place.choice.addresses[0])
         self._tell(place, Outcome.TURN, now)
 

@@ -226,3 +226,12 @@ def test_counters_of_tenants_that_are_gone_are_forgotten():
     queue.join(waiting("stays"), 10)
     queue.keep_only({"stays"})
     assert [len(group.tenants) for group in queue._classes.values()] == [1]
+
+
+def test_what_goes_at_once_is_charged_and_whoever_comes_next_starts_beside_it():
+    queue = FairQueue()
+    queue.serve_at_once(waiting("early", 100.0))
+    queue.serve_at_once(waiting("later", 1.0))
+    for name in ("later", "early"):
+        queue.join(waiting(name), 10)
+    assert queue.take(0.0).tenant == "early"  # 100 of its own, and 1 less than the later one that began at 100
