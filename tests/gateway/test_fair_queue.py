@@ -231,7 +231,6 @@ def test_counters_of_tenants_that_are_gone_are_forgotten():
 def test_what_goes_at_once_is_charged_and_whoever_comes_next_starts_beside_it():
     queue = FairQueue()
     queue.serve_at_once(waiting("early", 100.0))
-    queue.serve_at_once(waiting("later", 1.0))
-    for name in ("later", "early"):
+    for name in ("later", "later", "early", "early"):
         queue.join(waiting(name), 10)
-    assert queue.take(0.0).tenant == "early"  # 100 of its own, and 1 less than the later one that began at 100
+    assert [item.tenant for item in served(queue)] == ["later", "early", "later", "early"]
