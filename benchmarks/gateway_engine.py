@@ -10,7 +10,7 @@ import time
 
 import uvloop
 
-CHUNKS = 100
+CHUNKS = 400
 CHUNK_SECONDS = 0.005
 MODEL = "chat"
 

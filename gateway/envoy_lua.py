@@ -88,13 +88,22 @@ local function seen(state, raw)
   return (raw:gsub(', "usage": null', ""))
 end
 
-local function shown(state, text)
-  if state.held == "" and text:find("^data: ?{") and text:sub(-2) == "\\n\\n"
-    and text:find("\\n\\n", 1, true) == #text - 1 and not text:find("\\r", 1, true)
-    and not text:find('"usage"', 1, true) and not text:find("\\n:", 1, true) then
-    state.events = state.events + 1
-    return text
+local function one_event(state, text)
+  local size = #text
+  if state.held ~= "" or text:find("\\n\\n", 1, true) ~= size - 1 or text:sub(1, 7) ~= "data: {" then return nil end
+  local at = text:find('"usage"', 8, true)
+  if at ~= nil then
+    local is_null = text:sub(at - 1, at + 11) == ',"usage":null' and not text:find('"usage"', at + 12, true)
+    if not is_null or text:find("\\r", 1, true) then return nil end
+    if state.is_injected then text = text:sub(1, at - 2) .. text:sub(at + 12) end
   end
+  state.events = state.events + 1
+  return text
+end
+
+local function shown(state, text)
+  local known = one_event(state, text)
+  if known ~= nil then return known end
   local pieces, from = {}, 1
   text = state.held .. text
   while true do

@@ -37,6 +37,9 @@ class ToldEngine:
 
     async def serve(self, reader, writer):
         while (request := await read_request(reader)) is not None:
+            if not request[0].startswith("POST "):  # what is asked of engines besides
+                await answer(writer, 404, b"")
+                continue
             self.heads.append(request[0])
             self.bodies.append(request[1])
             told = json.loads(request[1])
