@@ -7,7 +7,7 @@ import httpx2
 import pytest
 
 from fleet.snapshot import ClosedPath
-from tests.gateway.simulated import MODEL, publish, simulated_engine
+from tests.gateway.simulated import MODEL, OTHER_MODEL, publish, simulated_engine
 
 SAY = [{"role": "user", "content": "Say hello to the fleet."}]
 WEATHER = {
@@ -63,6 +63,11 @@ def test_the_tokens_of_a_message_are_counted(client):
     counted = client.messages.count_tokens(model=MODEL, messages=SAY)
     answer = client.messages.create(model=MODEL, messages=SAY, max_tokens=1)
     assert counted.input_tokens == answer.usage.input_tokens
+
+
+def test_the_models_of_the_key_are_listed(client):
+    assert [model.id for model in client.models.list()] == [MODEL, OTHER_MODEL]
+    assert client.models.retrieve(OTHER_MODEL).id == OTHER_MODEL
 
 
 async def test_the_async_client_streams_as_well(gateway, world, client):
