@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.affinity import conversation_key
 from gateway.asked import Request
 from gateway.body_edits import apply_edits
 from gateway.decision import Allowed, DecisionCore
@@ -134,3 +135,22 @@ def test_a_sound_counts_by_its_length_and_counting_tokens_counts_nothing():
     assert estimate(long, Dialect.UPLOAD) == TokenEstimate(10_000, 0, None)
     assert estimate(short, Dialect.UPLOAD) == TokenEstimate(PartTokens().audio, 0, None)
     assert estimate({"prompt": "x" * 1000, "max_tokens": 5}, Dialect.NOTHING) == TokenEstimate(0, 0, None)
+
+
+def key_of(**document):
+    return conversation_key("acme", "acme-chat", document)
+
+
+def test_the_turns_of_a_response_are_one_conversation_and_other_openings_are_others():
+    first = [{"role": "user", "content": "hello"}]
+    later = [*first, {"role": "assistant", "content": "hi"}, {"role": "user", "content": "more"}]
+    assert key_of(input=first) == key_of(input=later)
+    assert key_of(input=first) != key_of(input=[{"role": "user", "content": "other"}])
+    assert key_of(input="hello") != key_of(input="other")
+    assert key_of(system="a", messages=first) == key_of(system="a", messages=later)
+
+
+def test_ranks_and_uploads_are_spread_over_arms():
+    assert key_of(query="a", documents=["x"]) != key_of(query="b", documents=["x"])
+    one, other = (parse_form(FORM, upload("m", content)) for content in (b"one", b"two"))
+    assert key_of(**one) != key_of(**other)
