@@ -1,4 +1,4 @@
-"""Whatever is asked at whatever path: a decision, an error in the form of its API, and edits that change what they say."""
+"""Whatever is asked at whatever path: a decision, an error in the form of its API, edits that change what they say."""
 
 import json
 
@@ -112,8 +112,8 @@ def test_every_operation_of_an_engine_has_a_dialect():
 def upload(model, content=b"RIFF"):
     return (
         (
-            f'--abc\r\nContent-Disposition: form-data; name="model"\r\n\r\n{model}\r\n--abc\r\nContent-Disposition: form-data;'
-            ' name="file"; filename="a.wav"\r\n\r\n'
+            f'--abc\r\nContent-Disposition: form-data; name="model"\r\n\r\n{model}\r\n'
+            '--abc\r\nContent-Disposition: form-data; name="file"; filename="a.wav"\r\n\r\n'
         ).encode()
         + content
         + b"\r\n--abc--\r\n"
