@@ -272,7 +272,8 @@ def test_a_sentence_that_the_moderation_service_flags_ends_the_answer_and_the_en
     answer = filtering.post(stream=True)
     assert answer.content.endswith(b'"finish_reason":"content_filter"}]}\n\ndata: [DONE]\n\n')
     assert read(answer.content)[0,] == "Ask [EMAIL] now. All is well today. "
-    assert filtering.moderation.texts[:2] == ["Ask [EMAIL] now. ", "All is well today. "]
+    assert {"Ask [EMAIL] now. ", "All is well today. "} <= set(filtering.moderation.texts)
+    assert is_clean("".join(filtering.moderation.texts).encode())
     assert "authorization: Bearer the-moderation-token" in filtering.moderation.heads[-1]
     until(lambda: filtering.engine.left > left, "the engine sees that its client is gone")
 
