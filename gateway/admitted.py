@@ -46,6 +46,17 @@ class Ended:
 class Admitted:
     """One admitted request; it is the `Passage` that the guard knows."""
 
+    mirror: Mirror | None = None
+    """A copy for a shadow, which goes out when its turn has come."""
+    tell: Callable[[Ended], None] | None = None
+    """Who else is told of its end."""
+    _place: Place | None = None
+    _ahead: str = ""
+    """The endpoint where it counts already before it is sent."""
+    _in_flight: InFlight | None = None
+    _address: str = ""
+    _is_over: bool = False
+
     def __init__(
         self,
         *,
@@ -68,8 +79,6 @@ class Admitted:
         self.is_stream = is_stream
         self.is_guarded = is_guarded
         """Whether a guard passes it on; else Envoy does, and says now and then that it still runs."""
-        self.mirror: Mirror | None = None
-        """A copy for a shadow, which goes out when its turn has come."""
         self._leg = leg
         self._legs = legs
         self._asked_model = asked_model
@@ -81,14 +90,6 @@ class Admitted:
         self._stopwatch = stopwatch
         self._tenant = tenant
         self._waiting = waiting
-        self._place: Place | None = None
-        self._ahead = ""
-        """The endpoint where it counts already before it is sent."""
-        self._in_flight: InFlight | None = None
-        self._address = ""
-        self._is_over = False
-        self.tell: Callable[[Ended], None] | None = None
-        """Who else is told of its end."""
 
     @property
     def reservation(self) -> Reservation:
