@@ -15,6 +15,12 @@ _NUMBER = re.compile(rb"-?[0-9][0-9.eE+-]*")
 _LIST = re.compile(rb"\[[-+0-9.eE,\s]*\]")
 _TOKENS = frozenset({"token", "tokens", "decoded_token"})
 _GROUPS = frozenset({"logprobs", "prompt_logprobs"})
+_TIMED = {"words": "word", "segments": "text"}
+"""The timed parts of a transcript, and what their texts are called."""
+_PARTS = frozenset((name,) for name in _TIMED)
+_ID_LISTS = frozenset(
+    {("token_ids", ("choices",)), ("token_ids", ("output",)), ("tokens", ("segments",))},
+)
 
 
 class FoundText(NamedTuple):
@@ -36,13 +42,14 @@ def texts_of(api: Api, document: object, data: bytes) -> Iterator[FoundText]:
     """The texts of a JSON document, in order.
 
     The probabilities of tokens spell the text again: they are one text of their own, and go as a whole if any of it
-    is edited. Token ids spell it in a way that can't be read here, so they are always left out.
+    is edited. Token ids spell it in a way that can't be read here, so they are always left out. The timed parts of a
+    transcript are such spellings too.
     """
     tokens: list[str] = []
     for span in spans(data):
-        is_spelled = not _GROUPS.isdisjoint(span.path)
+        is_spelled = not _GROUPS.isdisjoint(span.path) or (api is Api.TRANSCRIPT and _is_timed(span.path))
         if span.is_string and is_spelled:
-            tokens += [decoded(data[span.start : span.end])] if _is_token(span.path) else []
+            tokens += _spelled(span, data)
         elif span.is_string:
             text = decoded(data[span.start : span.end])
             role = role_of(api, document, span.path, text)
@@ -55,25 +62,33 @@ def texts_of(api: Api, document: object, data: bytes) -> Iterator[FoundText]:
             yield from _numbers(api, document, span, data, tokens)
 
 
-def _is_token(path: Path) -> bool:
-    """Whether it is one that was written; the alternatives stand under another name."""
-    names = [part for part in path if isinstance(part, str)]
-    return names[-1] in _TOKENS and "top_logprobs" not in names
+def _is_timed(path: Path) -> bool:
+    """Whether it is the text of a timed part; whatever else such a part holds is text of its own."""
+    return len(path) == 3 and (path[0], path[2]) in _TIMED.items()
+
+
+def _spelled(span: Span, data: bytes) -> list[str]:
+    """A token that was written; the alternatives stand under another name. Words of a transcript are apart."""
+    text = decoded(data[span.start : span.end])
+    if _GROUPS.isdisjoint(span.path):
+        return [f" {text.strip()}"]
+    names = [part for part in span.path if isinstance(part, str)]
+    return [text] if names[-1] in _TOKENS and "top_logprobs" not in names else []
 
 
 def _numbers(api: Api, document: object, span: Span, data: bytes, tokens: list[str]) -> Iterator[FoundText]:
     """What a number or a list of numbers says, and the tokens of a group that ends there."""
     name = span.path[-1] if span.path else ""
     first = data[span.start : span.start + 1]
-    if name == "token_ids" and first == b"[" and span.path[0] in ("choices", "output"):
-        yield FoundText("", span.start, span.end, Whole(None), b"null")
+    if first == b"[" and (name, span.path[:1]) in _ID_LISTS:
+        yield FoundText("", span.start, span.end, Whole(None), b"null" if name == "token_ids" else b"[]")
     elif first == b"[" and is_free((*span.path, 0)) and _LIST.fullmatch(data, span.start, span.end):
         for number in _NUMBER.finditer(data, span.start, span.end):
             yield FoundText(number[0].decode(), *number.span(), Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
     elif first in b"-0123456789" and is_free(span.path):
         text = data[span.start : span.end].decode()
         yield FoundText(text, span.start, span.end, Whole(Writing.PLAIN), NUMBER_IN_JSON.encode())
-    elif name in _GROUPS and first in b"[{" and (text := "".join(tokens)):
+    elif (name in _GROUPS or span.path in _PARTS) and first in b"[{" and (text := "".join(tokens)):
         tokens.clear()
         role = _role_of_tokens(api, document, span.path)
         yield FoundText(text, span.start, span.end, role, b"[]" if first == b"[" else b"null")

@@ -53,6 +53,8 @@ class Api(StrEnum):
     COMPLETIONS = "completions"
     RESPONSES = "responses"
     MESSAGES = "messages"
+    TRANSCRIPT = "transcript"
+    """What was spoken, and the same again in timed parts."""
     ERROR = "error"
     UNKNOWN = "unknown"
 
@@ -87,7 +89,10 @@ def api_of(document: object) -> Api:
         return Api.RESPONSES
     if kind in _ANTHROPIC or kind == "message":
         return Api.MESSAGES
-    return Api.ERROR if "error" in document or kind == "error" else Api.UNKNOWN
+    if "error" in document or kind == "error":
+        return Api.ERROR
+    is_timed = isinstance(document.get("segments"), list) or isinstance(document.get("words"), list)
+    return Api.TRANSCRIPT if is_timed and isinstance(document.get("text"), str) else Api.UNKNOWN
 
 
 def role_of(api: Api, document: object, path: Path, text: str) -> Role:

@@ -165,3 +165,38 @@ def test_what_real_engines_answered_passes_byte_for_byte():
     assert len(paths) > 20
     for path in paths:
         assert through(path.read_bytes())[0] == path.read_bytes(), path.name
+
+
+def test_the_timed_parts_of_a_transcript_do_not_spell_a_value_that_its_text_hides():
+    def timed(*numbers: str) -> bytes:
+        words = [{"word": word, "start": 0.1, "end": 0.2} for word in ("call", *numbers)]
+        segments = [
+            {"id": 0, "text": " call " + " ".join(numbers[:2]), "tokens": [50364, 7], "note": "jane@example.com"},
+            {"id": 1, "text": " " + " ".join(numbers[2:]), "tokens": [8]},
+        ]
+        text = "call " + " ".join(numbers)
+        return json.dumps({"text": text, "language": "en", "words": words, "segments": segments}).encode()
+
+    out = json.loads(through(timed("4111", "1111", "1111", "1111"))[0])
+    assert out == {"text": "call [CARD]", "language": "en", "words": [], "segments": []}
+    harmless = json.loads(through(timed("me", "at", "ten", "please"))[0])
+    assert [word["word"] for word in harmless["words"]] == ["call", "me", "at", "ten", "please"]
+    assert [part["text"] for part in harmless["segments"]] == [" call me at", " ten please"]
+    assert harmless["segments"][0]["note"] == "[EMAIL]"
+    assert [part["tokens"] for part in harmless["segments"]] == [[], []]
+
+
+def test_embeddings_stay_as_they_are_in_either_form():
+    vectors = [0.25, "/".join(["AAECAwQF4111111111111111"] * 3)]
+    body = json.dumps(
+        {"object": "list", "data": [{"object": "embedding", "index": 0, "embedding": one} for one in vectors]}
+    ).encode()
+    assert through(body)[0] == body
+
+
+def test_numbers_that_a_model_wrote_in_a_list_are_looked_at():
+    call = {"type": "function", "function": {"name": "pay", "arguments": "{}"}}
+    message = {"role": "assistant", "tool_calls": [call], "parsed": {"cards": [4111111111111111, 7]}}
+    out, answer = through(json.dumps({"choices": [{"index": 0, "message": message}]}).encode())
+    assert json.loads(out)["choices"][0]["message"]["parsed"] == {"cards": [0, 7]}
+    assert answer.counts["card"] == 1
