@@ -33,9 +33,10 @@ def name_of(item: Document) -> str:
 
 
 def cell(value: object) -> object:
-    """A value as a table shows it: names of lists and mappings, else itself."""
+    """A value as a table shows it: a mapping with its values, the names of what a list holds, else itself."""
     if isinstance(value, dict):
-        return ", ".join(map(str, value)) or None
+        shown = (f"{name} {item}" if isinstance(item, int | float | str) else str(name) for name, item in value.items())
+        return ", ".join(shown) or None
     if isinstance(value, list):
         return ", ".join(str(next(iter(item.values()), "")) if isinstance(item, dict) else str(item) for item in value)
     return value

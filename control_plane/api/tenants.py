@@ -39,7 +39,7 @@ def put_tenant(
     """Create or replace a tenant."""
     body = parsed(TenantBody, without_server_fields(document))
     check_name(body.metadata.name, name)
-    spec = body.spec.model_dump(mode="json", exclude_none=True)
+    spec = body.spec.model_dump(mode="json", exclude_none=True, exclude_unset=True)
     return put_object(house.tenants, Kind.TENANT, name, spec, demand, actor, is_dry_run=dry_run)
 
 
