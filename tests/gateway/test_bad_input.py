@@ -163,9 +163,8 @@ def test_another_line_is_refused_and_reaches_no_engine(gateway, world, line):
 
 
 ADMIN = [
-    "/metrics", "/update_weights", "/invocations", "/v1/load_lora_adapter", "/v1/unload_lora_adapter", "/render",
-    "/v1/chat/completions/render", "/sleep", "/wake_up", "/reset_prefix_cache", "/collective_rpc", "/flush_cache",
-    "/health", "/version", "/server_info", "/start_profile", "/detokenize", "/pooling", "/v1/responses/r/cancel",
+    "/metrics", "/update_weights", "/invocations", "/v1/load_lora_adapter", "/render", "/v1/chat/completions/render",
+    "/sleep", "/reset_prefix_cache", "/flush_cache", "/server_info", "/detokenize", "/v1/responses/r/cancel",
 ]  # fmt: skip
 SPELLINGS = [
     str,
