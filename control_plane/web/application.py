@@ -27,6 +27,7 @@ ROUTES = (
     Route("/deployments/{name}", pages.show_deployment, methods=["GET"]),
     Route("/advisories", pages.show_advisories, methods=["GET"]),
     Route("/pins", pages.show_pins, methods=["GET"]),
+    Route("/usage", pages.show_usage, methods=["GET"]),
     Route("/audit", pages.show_audit, methods=["GET"]),
     Route(signing_in.SIGN_IN, signing_in.show_sign_in, methods=["GET"]),
     Route(signing_in.SIGN_IN, signing_in.sign_in, methods=["POST"]),

@@ -10,12 +10,14 @@ from starlette.responses import Response
 from control_plane.errors import BadRequest, NotFound
 from control_plane.services.advisories import AdvisoryFilter
 from control_plane.services.house import House
+from control_plane.usage_sums import Dimension, UsageQuery
 from control_plane.web import data_views, fleet_views
 from control_plane.web.rendering import page
 from fleet.severity import Severity
 
 Choice = TypeVar("Choice", bound=str)
 EVENTS = 50
+USAGE_LINES = 500
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _LONGEST = 200
 
@@ -58,6 +60,15 @@ def show_advisories(request: Request) -> Response:
 def show_pins(request: Request) -> Response:
     """Floors and closed paths of every engine."""
     return page(request, "pins.html", matrix=data_views.matrix(_house(request)))
+
+
+def show_usage(request: Request) -> Response:
+    """What tenants used in this month, by model."""
+    house = _house(request)
+    first_day = house.facts.current().today.replace(day=1).isoformat()
+    query = UsageQuery(group_by=(Dimension.TENANT, Dimension.MODEL), first_day=first_day)
+    found = house.usage.page(query, after=(), limit=USAGE_LINES + 1)
+    return page(request, "usage.html", sums=found[:USAGE_LINES], has_more=len(found) > USAGE_LINES, first_day=first_day)
 
 
 def show_audit(request: Request) -> Response:

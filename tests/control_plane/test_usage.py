@@ -46,6 +46,11 @@ def bring(world, *records, scope=Scope.GATEWAY):
     return world.call("POST", BRING, scope=scope, json={"records": list(records)})
 
 
+def signed_in(world, scope):
+    headers = {"Origin": "http://testserver"}
+    return world.client.post("/sign-in", data={"token": world.tokens[scope]}, headers=headers, follow_redirects=False)
+
+
 def items(world, **query):
     answer = world.get(PATH, params=query)
     assert answer.status_code == 200, answer.text
@@ -117,8 +122,7 @@ def test_only_a_gateway_brings_records_and_a_gateway_does_nothing_else(world):
     for path in (PATH, "/v1/usage.csv", "/v1/deployments", "/v1/keys", "/v1/audit-events"):
         assert world.get(path, scope=Scope.GATEWAY).status_code == 403
     assert world.call("PUT", "/v1/tenants/acme", scope=Scope.GATEWAY, json={}).status_code == 403
-    signed_in = world.client.post("/sign-in", data={"token": world.tokens[Scope.GATEWAY]}, follow_redirects=False)
-    assert signed_in.status_code in (401, 403)
+    assert signed_in(world, Scope.GATEWAY).status_code == 401
 
 
 def test_usage_is_told_apart_by_what_is_asked(world):
@@ -220,3 +224,19 @@ def test_stored_costs_are_carried_into_dollars(world):
     assert sums["cost_usd"] == "2.1"
     assert Amounts(cost_picodollars=5).plus(Amounts(cost_picodollars=10**12 - 1)).cost == "1.000000000004"
     assert {dimension.value for dimension in Dimension} <= sums.keys()
+
+
+def test_a_page_shows_what_tenants_used_in_this_month(world):
+    bring(
+        world,
+        record(1, world.clock, tenant="acme", model="<b>chat", input_tokens=1234567),
+        record(2, world.clock, tenant="globex", cost_picodollars=None),
+    )
+    assert signed_in(world, Scope.READER).status_code == 303
+    page = world.client.get("/usage").text
+    assert "1,234,567" in page
+    assert "&lt;b&gt;chat" in page
+    assert "globex" in page
+    assert "no price" in page
+    world.client.cookies.clear()
+    assert world.client.get("/usage").status_code == 401

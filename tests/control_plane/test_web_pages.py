@@ -17,7 +17,7 @@ from control_plane.web.words import day_and_time, https_links
 from fleet.advisory import Reference
 
 ORIGIN = {"Origin": "http://testserver"}
-PAGES = ("/", "/advisories", "/pins", "/audit")
+PAGES = ("/", "/advisories", "/pins", "/usage", "/audit")
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
 HOSTILE = st.one_of(
