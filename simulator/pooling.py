@@ -1,6 +1,6 @@
 """Embeddings and ranks: made of the tokens of their texts, so that like texts are near each other.
 
-The members are those of vLLM's and SGLang's own models, which were read and not captured.
+The members are those of vLLM 0.32.0's models, which were read and not captured.
 """
 
 import base64

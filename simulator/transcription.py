@@ -1,4 +1,4 @@
-"""Transcriptions of uploads: the length of the sound decides what is said. Read from vLLM's models, not captured."""
+"""Transcriptions of uploads: the length of the sound decides what is said. As vLLM 0.32.0's models say."""
 
 import email.parser
 import email.policy
@@ -55,7 +55,8 @@ def transcription(fields: Mapping[str, str], pieces: Sequence[str], seconds: int
         raise bad_request("Currently only support response_format: `text`, `json` or `verbose_json`", "response_format")
     answer: Json = {"text": text, "usage": {"type": "duration", "seconds": seconds}}
     if form == "verbose_json":
-        answer = {"duration": str(seconds), "language": fields.get("language", "en"), "text": text, "segments": []}
+        language = fields.get("language", "en")
+        answer = {"duration": float(seconds), "language": language, "text": text, "segments": [], "words": None}
     return json.dumps(answer).encode(), "application/json"
 
 

@@ -110,6 +110,9 @@ async def test_a_sound_is_transcribed_whole_and_streamed(start_engine):
     upload = {"files": {"file": ("a.wav", b"RIFF" * 20_000)}, "data": {"model": "tiny"}}
     answer = (await engine.client.post("/v1/audio/transcriptions", **upload)).json()
     assert answer["usage"] == {"type": "duration", "seconds": 3}
+    verbose = {**upload, "data": {"model": "tiny", "response_format": "verbose_json"}}
+    told = (await engine.client.post("/v1/audio/transcriptions", **verbose)).json()
+    assert told == {"duration": 3.0, "language": "en", "text": answer["text"], "segments": [], "words": None}
     upload["data"]["stream"] = "true"
     streamed = (await engine.client.post("/v1/audio/transcriptions", **upload)).text.split("\n\n")
     chunks = [json.loads(event.removeprefix("data: ")) for event in streamed if event.startswith("data: {")]
