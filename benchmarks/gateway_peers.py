@@ -46,8 +46,10 @@ def _litellm(programs: Path, port: int, urls: Sequence[str]) -> Sequence[str]:
         return {"model_name": "chat", "litellm_params": engine}
 
     file = ENVIRONMENTS / f"litellm-{port}.yaml"
-    file.write_text(json.dumps({"model_list": list(map(deployment, urls))}))  # JSON is YAML
-    return (str(programs / "litellm"), "--host", "127.0.0.1", "--port", str(port), "--config", str(file))
+    open_to_all = {"dangerously_permit_weak_or_unset_master_key": True}
+    file.write_text(json.dumps({"model_list": list(map(deployment, urls)), "general_settings": open_to_all}))
+    offline = ("env", "LITELLM_LOCAL_MODEL_COST_MAP=True")
+    return (*offline, str(programs / "litellm"), "--host", "127.0.0.1", "--port", str(port), "--config", str(file))
 
 
 PEERS: Mapping[str, Peer] = {

@@ -204,11 +204,15 @@ def _peers(run: Run, cores: Cores, ports: Sequence[int]) -> None:
 
 
 def _peer(run: Run, way: Way) -> None:
-    found = [trials.requests(way, run.core, run.seconds, run.folder, is_long=False) for _ in range(run.rounds)]
+    connections = PEERS[way.name].connections
+    found = [
+        trials.requests(way, run.core, run.seconds, run.folder, is_long=False, connections=connections)
+        for _ in range(run.rounds)
+    ]
     run.report.add(f"requests, 600 B: {way.name}", _rate(found), "1/s")
     run.report.add("  CPU of one", statistics.median(rate.cpu_microseconds for rate in found), "us")
-    connections = PEERS[way.name].connections or trials.STREAMS
-    chunks = trials.streams(way, run.core, run.seconds, is_usage_asked=True, connections=connections)
+    side_by_side = connections or trials.STREAMS
+    chunks = trials.streams(way, run.core, run.seconds, is_usage_asked=True, connections=side_by_side)
     run.report.add("  one chunk of a stream", chunks.cpu_microseconds, "us")
     run.report.add("  memory", way.contender.memory_mib(), "MiB")
 

@@ -61,9 +61,12 @@ class Chunks(NamedTuple):
     """Of the contender, for one chunk."""
 
 
-def requests(way: Way, core: str, seconds: float, folder: Path, *, is_long: bool) -> Rate:
+def requests(
+    way: Way, core: str, seconds: float, folder: Path, *, is_long: bool, connections: int | None = None
+) -> Rate:
     """As many requests as it takes from one generator."""
-    characters, connections = (LONG_CHARACTERS, LONG_CONNECTIONS) if is_long else (SHORT_CHARACTERS, SHORT_CONNECTIONS)
+    characters, usual = (LONG_CHARACTERS, LONG_CONNECTIONS) if is_long else (SHORT_CHARACTERS, SHORT_CONNECTIONS)
+    connections = connections or usual
     script = folder / "wrk.lua"
     words = {"KEY": KEY, "PROMPTS": PROMPTS, "CHARACTERS": characters, "MODEL": way.model, "PATH": PATH}
     text = _WRK
@@ -71,7 +74,8 @@ def requests(way: Way, core: str, seconds: float, folder: Path, *, is_long: bool
         text = text.replace(f"@{name}@", str(word))
     script.write_text(text)
     url = f"http://127.0.0.1:{way.contender.port}"
-    command = ("taskset", "-c", core, "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}", "-s", str(script), url)
+    command = ("taskset", "-c", core, "wrk", "-t1", f"-c{connections}", f"-d{seconds:g}")
+    command = (*command, "--timeout", "30s", "-s", str(script), url)
     before = way.contender.cpu_seconds()
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout  # noqa: S603
     spent = way.contender.cpu_seconds() - before

@@ -8,6 +8,7 @@ from gateway.prompt_blocks import PromptBlocks, chain_root, text_blocks, token_b
 from gateway.prompt_text import prompt_text, prompt_tokens_given
 
 DEFAULT_BLOCK_TOKENS = 16
+_ROLE_AND_CONTENT = 2
 _SORTED = json.JSONEncoder(sort_keys=True)
 _INSTRUCTIONS = frozenset({"system", "developer"})
 
@@ -19,7 +20,8 @@ def conversation_key(tenant: str, model: str, document: Mapping[str, object]) ->
     shared by all its conversations, and would send every one of them to the same arm. The input of a response is a chat
     where it is a list of messages. A plain prompt, an input or a query has no turns; the whole of it counts.
     """
-    return _digest(tenant, model, _opening(document))
+    plain = _plain_opening(document)
+    return _digest(tenant, model, _opening(document)) if plain is None else _digest(tenant, model, *plain)
 
 
 def prompt_blocks(
@@ -52,8 +54,25 @@ def _digest(*parts: str) -> bytes:
     hasher = hashlib.blake2b(digest_size=16)
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
-        hasher.update(len(data).to_bytes(8, "big") + data)
+        hasher.update(len(data).to_bytes(8, "big"))
+        hasher.update(data)
     return hasher.digest()
+
+
+def _plain_opening(document: Mapping[str, object]) -> list[str] | None:
+    """The texts of a chat that begins with nothing but texts, as most do: long ones are not written as JSON first."""
+    messages = document.get("messages")
+    if not isinstance(messages, list) or "input" in document or "query" in document:
+        return None
+    texts: list[str] = []
+    for message in _opening_messages(messages):
+        if not isinstance(message, dict) or len(message) != _ROLE_AND_CONTENT:
+            return None
+        role, content = message.get("role"), message.get("content")
+        if not isinstance(role, str) or not isinstance(content, str):
+            return None
+        texts += (role, content)
+    return texts
 
 
 def _opening(document: Mapping[str, object]) -> str:
