@@ -4,10 +4,11 @@ The contract of a script on Valkey or Redis (one hash for each key, so that `tak
 
 - ``KEYS[1]`` is the wish's key, ``ARGV`` its kind, limit, gateway, serial, take, least, give_back, owed and held. The
   moment is the server's own (``TIME``), so that gateways need not agree on it. It returns the amount granted.
+  (`gateway.budget_scripts` adds a word for the server's memory, so that one that forgot grants nothing unseen.)
 - A serial that is the gateway's last one for this key is answered as it was answered and changes nothing: a gateway
   that got no answer asks again, and nothing is taken or owed twice.
 - Everything else is what `MemoryBudgets` does, kind by kind, in its order. Lua counts exactly below 2**53, so money,
-  which is in picodollars here, must be handed to it in microdollars, rounded up.
+  which is in picodollars here, is handed to it in nanodollars, rounded so that nobody gains.
 - A hash expires by itself: ``flow`` and ``slots`` after an hour without a wish, ``stock`` 40 days after the last.
 
 The store is never told how much of a grant was spent. What a gateway that dies had not spent is lost with it: a
@@ -109,7 +110,7 @@ def _flow(budget: _Budget, wish: Wish, now: float) -> int:
 
 def _drip_over(budget: _Budget, limit: int) -> None:
     excess = budget.amount + sum(budget.returnable.values()) - limit
-    for gateway, amount in tuple(budget.returnable.items()):
+    for gateway, amount in sorted(budget.returnable.items()):
         if excess <= 0:
             return
         budget.returnable[gateway] = max(0.0, amount - excess)
