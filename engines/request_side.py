@@ -30,6 +30,12 @@ def salted_operations() -> Mapping[str, frozenset[str]]:
 
 
 @lru_cache(maxsize=1)
+def text_operations() -> Mapping[str, tuple[str, ...]]:
+    """Engine -> the requests that its server takes for a model that writes text; empty where that is not known."""
+    return {name: table.text.operations for name, table in _tables().items()}
+
+
+@lru_cache(maxsize=1)
 def _tables() -> Mapping[str, EngineTable]:
     root = files("engines")
     texts = {name: root.joinpath(f"data/engines/{name}.toml").read_text(encoding="utf-8") for name in EngineName}

@@ -202,11 +202,10 @@ class MetricsTable(Span):
     source: str
 
 
-class CacheSalt(Value):
-    """Which requests can say by the field ``cache_salt`` whose cached prompts they may use."""
+class Operations(Value):
+    """Kinds of requests, in the gateway's words."""
 
     operations: tuple[str, ...] = ()
-    """In the gateway's words; empty = the engine does not know the field."""
     source: str = ""
 
 
@@ -249,7 +248,10 @@ class EngineTable(Value):
     fronts: dict[str, Front] = Field(default_factory=dict)
     shutdown: ShutdownTable
     metrics: tuple[MetricsTable, ...]
-    cache_salt: CacheSalt = CacheSalt()
+    cache_salt: Operations = Operations()
+    """Requests that can say by the field ``cache_salt`` whose cached prompts they may use."""
+    text: Operations = Operations()
+    """What its server takes for a model that writes text; empty = not known."""
     preference: dict[str, Score]
 
     def metrics_of(self, version: str, front: str | None) -> MetricsTable:

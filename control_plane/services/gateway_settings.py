@@ -113,7 +113,7 @@ class ArmSpec(Value):
     kv_events: Annotated[str, StringConstraints(pattern=KV_EVENTS_PATTERN)] | None = None
     """Where its engines publish which prompts they hold, such as ``tcp://{host}:5557``; ``null`` = as its flags say."""
     serves: tuple[OperationWord, ...] = ()
-    """What its engine may be asked for; empty = what its workload says, else chat, completion and embedding."""
+    """What its engine may be asked for; empty = as its workload or its engine says, else chat and completion."""
 
 
 class ShadowSpec(Value):

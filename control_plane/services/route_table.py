@@ -10,6 +10,7 @@ from control_plane import logs
 from control_plane.records import Document, StoredDeployment
 from engines.kv_publishing import kv_events
 from engines.priority import takes_priority
+from engines.request_side import text_operations
 from fleet.output_policy import NO_FILTER
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute, GatewayShadow, HostedEndpoint
 
@@ -22,7 +23,7 @@ _SERVED: Mapping[str, tuple[str, ...]] = {
     "rerank": ("rerank",),
     "speech": ("transcription",),
 }
-"""What engines of a workload are asked for; others have the gateway's own default."""
+"""What engines of a workload are asked for; others write text."""
 _HOSTED_LIMITS = ("requests_per_minute", "tokens_per_minute")
 
 
@@ -108,10 +109,15 @@ def _arms(deployment: StoredDeployment, setting: Document) -> Sequence[GatewayAr
             hosted=hosted,
             takes_priority=takes_priority(deployment.engine, flags),
             kv_events=setting.get("kv_events") or kv_events(flags),
-            serves=tuple(setting.get("serves") or _SERVED.get(_spec(deployment).get("workload", ""), ())),
+            serves=tuple(setting.get("serves") or _serves(deployment)),
         )
         for identity, endpoints in sorted(by_identity.items())
     ]
+
+
+def _serves(deployment: StoredDeployment) -> Sequence[str]:
+    """By its workload, else what its engine takes for text; nothing = the gateway's own default."""
+    return _SERVED.get(_spec(deployment).get("workload", "")) or text_operations().get(deployment.engine, ())
 
 
 def _part(ready: Mapping[str, int], identity: str, *, has_endpoints: bool) -> float:

@@ -106,12 +106,17 @@ def test_where_an_engine_publishes_is_read_from_its_flag(config, address):
     [("embedding", ("embedding", "tokenize")), ("rerank", ("rerank",)), ("speech", ("transcription",)), ("chat", ())],
 )
 def test_an_arm_serves_what_its_workload_is(workload, served):
-    (route,) = routes_of([deployment("a", "chat", workload=workload)])
+    (route,) = routes_of([deployment("a", "chat", engine="lmdeploy", workload=workload)])
     assert route.arms[0].serves == served
     (said,) = routes_of(
         [deployment("a", "chat", workload=workload)], {"chat": {"arms": {"a": {"serves": ["messages"]}}}}
     )
     assert said.arms[0].serves == ("messages",)
+
+
+def test_an_arm_that_writes_text_serves_what_its_engine_is_known_to_take():
+    (route,) = routes_of([deployment("a", "chat", engine="vllm", workload="chat")])
+    assert route.arms[0].serves == ("chat", "completion", "responses", "messages", "tokenize", "count-tokens")
 
 
 def test_somebody_elses_engine_stands_in_the_place_of_endpoints():
