@@ -7,7 +7,7 @@ from fleet.snapshot import GatewayRoute
 from gateway.authentication import Caller
 from gateway.form_document import parse_form
 from gateway.index import SnapshotIndex
-from gateway.paths import ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, public_path
+from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, public_path
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
 from gateway.route_limits import route_for
@@ -34,6 +34,14 @@ class Asked:
     operation: Operation
     caller: Caller
     route: GatewayRoute
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A WebSocket that may be opened; each request on it is decided about by itself."""
+
+    tenant: str
+    model: None = None
 
 
 def asked_of(index: SnapshotIndex, caller: Caller, request: Request, operation: Operation) -> Asked | Refused:
@@ -66,7 +74,7 @@ def path_of(request: Request, caller: Caller) -> PublicPath | Refused:
     """The path that the request names, by its one method."""
     path = public_path(request.target)
     if path is None:
-        served = ", ".join((*ENGINE_PATHS, MODELS_PATH))
+        served = ", ".join((*ENGINE_PATHS, CHAT_SOCKET_PATH, MODELS_PATH))
         return refuse(
             Reason.UNKNOWN_PATH, f"There is nothing at this path; served are {served}.", tenant=caller.tenant.name
         )

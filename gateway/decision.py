@@ -13,7 +13,7 @@ from gateway.admitted import Admitted, Ended
 from gateway.answer_filter import AnswerFilter
 from gateway.arm_edits import edits_for
 from gateway.arms import arms_of, pool_of
-from gateway.asked import Asked, Request, asked_of, authorization_of, model_not_found, path_of
+from gateway.asked import Asked, Opened, Request, asked_of, authorization_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
 from gateway.billed import Billed
 from gateway.budget_state import KeptAccount
@@ -94,7 +94,7 @@ class Answered:
     body: bytes
 
 
-Decision = Allowed | Refused | Answered
+Decision = Allowed | Refused | Answered | Opened
 
 
 class DecisionCore:
@@ -185,6 +185,8 @@ class DecisionCore:
         path = path_of(request, caller)
         if isinstance(path, Refused):
             return path
+        if path.is_socket:
+            return Opened(caller.tenant.name)
         if path.method == "GET":
             return _models(self._index, caller, path.model)
         asked = asked_of(self._index, caller, request, path.operation)

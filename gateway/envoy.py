@@ -4,7 +4,13 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from gateway.envoy_clusters import access_log_cluster, decision_cluster, engines_cluster, guard_cluster
+from gateway.envoy_clusters import (
+    access_log_cluster,
+    decision_cluster,
+    engines_cluster,
+    guard_cluster,
+    sockets_cluster,
+)
 from gateway.envoy_listener import public_listener
 from gateway.envoy_types import Json, socket_address, typed
 
@@ -25,6 +31,8 @@ class EnvoyPlaces:
     """The Unix socket of the guard."""
     access_log_path: Path
     """The Unix socket of the access log service."""
+    sockets_path: Path
+    """The Unix socket of the service that ends WebSocket connections."""
     endpoints_path: Path
     """The file of endpoints; its folder is watched."""
 
@@ -39,6 +47,7 @@ def bootstrap(places: EnvoyPlaces) -> Json:
             "clusters": [
                 decision_cluster(places.socket_path),
                 guard_cluster(places.guard_path),
+                sockets_cluster(places.sockets_path),
                 access_log_cluster(places.access_log_path),
                 engines_cluster(places.endpoints_path),
             ],

@@ -8,6 +8,7 @@ from gateway.ext_authz import DESTINATION_HEADER
 
 DECISION_CLUSTER = "decision"
 GUARD_CLUSTER = "guard"
+SOCKETS_CLUSTER = "websockets"
 ACCESS_LOG_CLUSTER = "access_log"
 ENGINES_CLUSTER = "engines"
 EXT_AUTHZ_METADATA = "envoy.filters.http.ext_authz"
@@ -28,6 +29,11 @@ def decision_cluster(socket_path: Path) -> Json:
 def guard_cluster(socket_path: Path) -> Json:
     """The guard on its Unix socket, which passes requests on to the engines."""
     return _at_socket(GUARD_CLUSTER, socket_path)
+
+
+def sockets_cluster(socket_path: Path) -> Json:
+    """The service that ends WebSocket connections, on its Unix socket."""
+    return _at_socket(SOCKETS_CLUSTER, socket_path)
 
 
 def access_log_cluster(socket_path: Path) -> Json:

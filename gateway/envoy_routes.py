@@ -1,10 +1,16 @@
 """Which paths go where: those of engines to the guard or straight to them, the models to the decision service."""
 
-from gateway.envoy_clusters import DECISION_CLUSTER, ENGINES_CLUSTER, EXT_AUTHZ_METADATA, GUARD_CLUSTER
+from gateway.envoy_clusters import (
+    DECISION_CLUSTER,
+    ENGINES_CLUSTER,
+    EXT_AUTHZ_METADATA,
+    GUARD_CLUSTER,
+    SOCKETS_CLUSTER,
+)
 from gateway.envoy_lua import with_script
 from gateway.envoy_types import Json, message, seconds
 from gateway.ext_authz import MAX_BODY_BYTES, PIN_HEADER, TICKET_HEADER, UNGUARDED_HEADER
-from gateway.paths import ENGINE_PATHS, MODELS_PATH
+from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH
 from gateway.router import MAX_TRIES
 
 STREAM_IDLE_SECONDS = 600.0
@@ -42,6 +48,7 @@ def route_configuration() -> Json:
                 "routes": [
                     *(_straight_to_engines(path) for path in ENGINE_PATHS),
                     *(_to_guard(path) for path in ENGINE_PATHS),
+                    _to_sockets(CHAT_SOCKET_PATH),
                     _to_decision({"path": MODELS_PATH}),
                     _to_decision({"prefix": f"{MODELS_PATH}/"}),
                     {"name": "nowhere", "match": {"prefix": "/"}, "direct_response": {"status": 404}},
@@ -87,6 +94,20 @@ def _to_guard(path: str) -> Json:
             "idle_timeout": seconds(STREAM_IDLE_SECONDS),
             # Only what the guard has not seen is tried again: a ticket counts once.
             "retry_policy": {"retry_on": "connect-failure", "num_retries": MAX_TRIES - 1},
+        },
+    }
+
+
+def _to_sockets(path: str) -> Json:
+    """The one place where a connection is upgraded; the key goes along, since each turn is asked for with it."""
+    return {
+        "name": path,
+        "match": {"path": path},
+        "route": {
+            "cluster": SOCKETS_CLUSTER,
+            "timeout": seconds(0),
+            "idle_timeout": seconds(STREAM_IDLE_SECONDS),
+            "upgrade_configs": [{"upgrade_type": "websocket"}],
         },
     }
 

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from gateway import log_lines
 from gateway.accounting import Accounting
 from gateway.atomic_file import READABLE, write_atomically
+from gateway.chat_sockets import ChatSockets
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
 from gateway.engine_connections import EngineConnections
@@ -33,10 +34,13 @@ from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
+from gateway.own_door import OwnDoor
 from gateway.router import Router, RouterSettings
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings, read_settings
 from gateway.shadows import Shadows
+from gateway.socket_metrics import SocketMetrics
+from gateway.socket_tickets import SocketTickets
 from gateway.store import SnapshotStore
 from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
@@ -89,12 +93,14 @@ class Gateway:
         numbers = TicketNumbers(secrets.token_bytes)
         self._tickets = Tickets(numbers)
         self._unguarded = Unguarded(numbers, time.time)
+        self._socket_tickets = SocketTickets(numbers)
         self._spans = _spans(settings, self._telemetry.registry)
         service = DecisionService(
             self._core,
             self._telemetry,
             self._tickets,
             self._unguarded,
+            self._socket_tickets,
             now_unix_seconds=time.time,
             now_monotonic_seconds=time.perf_counter,
             begin_span=self._spans.begin if self._spans else lambda *_: (),
@@ -104,6 +110,9 @@ class Gateway:
         self._shadows = Shadows(self._engines, self._accounting.arms)
         guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds), self._shadows)
         self._guard = guard.server(service.fail)
+        door = OwnDoor(settings.listen_host, settings.listen_port)
+        metrics = SocketMetrics(self._telemetry.registry)
+        self._sockets = ChatSockets(self._socket_tickets, door, settings.websockets, metrics)
         self._watch = EngineWatch(self._core, self._telemetry.registry, settings.scrape_seconds)
         page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
         self._pages = HttpServer(
@@ -146,6 +155,7 @@ class Gateway:
         guard = await self._listen_for_envoy(self._settings.guard_path, self._guard)
         ends = access_log_server(self._unguarded)
         log = await self._listen_for_envoy(self._settings.access_log_path, ends)
+        await self._listen_for_sockets()
         try:
             pages = await self._listen_for_scrapes()
             loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick(), self._watch.run())]
@@ -165,6 +175,7 @@ class Gateway:
             await asyncio.gather(
                 self._decisions.drain(DRAIN_SECONDS),
                 self._guard.drain(self._settings.drain_seconds),
+                self._sockets.drain(self._settings.drain_seconds),
                 self._unguarded.drain(ends, self._settings.drain_seconds),
                 self._pages.drain(DRAIN_SECONDS),
             )
@@ -179,6 +190,7 @@ class Gateway:
             self._settings.socket_path.unlink(missing_ok=True)
             self._settings.guard_path.unlink(missing_ok=True)
             self._settings.access_log_path.unlink(missing_ok=True)
+            self._settings.sockets_path.unlink(missing_ok=True)
 
     async def _tick(self) -> None:
         """Once a second: give up what never came, and charge what was lost."""
@@ -187,6 +199,7 @@ class Gateway:
             now = time.time()
             self._tickets.expire(now)
             self._unguarded.expire(now)
+            self._socket_tickets.expire(now)
             self._core.tick(now)
             self._accounting.look(self._core.index)
             if self._core.index is not None:
@@ -198,6 +211,13 @@ class Gateway:
             server = await asyncio.get_running_loop().create_unix_server(answering.connection, str(path))
             keep_private(path)
         return server
+
+    async def _listen_for_sockets(self) -> None:
+        path = self._settings.sockets_path
+        remove_dead_socket(path)
+        with named_errors(self._settings):
+            await self._sockets.listen(path)
+            keep_private(path)
 
     async def _listen_for_scrapes(self) -> asyncio.Server:
         host, port = self._settings.metrics_host, self._settings.metrics_port
@@ -246,6 +266,7 @@ def _places(settings: GatewaySettings) -> EnvoyPlaces:
         socket_path=settings.socket_path,
         guard_path=settings.guard_path,
         access_log_path=settings.access_log_path,
+        sockets_path=settings.sockets_path,
         endpoints_path=settings.endpoints_path,
     )
 

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 
 MODELS_PATH = "/v1/models"
 RESPONSES_PATH = "/v1/responses"
+CHAT_SOCKET_PATH = "/v1/chat/ws"
 MESSAGES_PATH = "/v1/messages"
 COUNT_TOKENS_PATH = "/v1/messages/count_tokens"
 
@@ -33,11 +34,13 @@ class PublicPath(NamedTuple):
     operation: Operation
     model: str | None = None
     """The model that ``/v1/models/<model>`` names; ``None`` elsewhere."""
+    is_socket: bool = False
+    """Whether it is a WebSocket, on which requests of this kind come one after the other."""
 
     @property
     def method(self) -> str:
         """The one method that the path takes."""
-        return "GET" if self.operation is Operation.MODELS else "POST"
+        return "GET" if self.operation is Operation.MODELS or self.is_socket else "POST"
 
 
 ENGINE_PATHS = {
@@ -63,6 +66,8 @@ def public_path(target: str) -> PublicPath | None:
     path = target.partition("?")[0]
     if operation := ENGINE_PATHS.get(path):
         return PublicPath(operation)
+    if path == CHAT_SOCKET_PATH:
+        return PublicPath(Operation.CHAT, is_socket=True)
     if path == MODELS_PATH:
         return PublicPath(Operation.MODELS)
     if path.startswith(f"{MODELS_PATH}/") and len(path) > len(MODELS_PATH) + 1:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
-from gateway.asked import Request
+from gateway.asked import Opened, Request
 from gateway.decision import Answered, Decision, DecisionCore
 from gateway.error_forms import in_form_of
 from gateway.error_places import kind_and_place
@@ -21,6 +21,7 @@ from gateway.http_protocol import HttpRequest, HttpServer
 from gateway.paths import MODELS_PATH
 from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, refuse
+from gateway.socket_tickets import SocketTickets
 from gateway.telemetry import Telemetry
 from gateway.tickets import Tickets
 from gateway.unguarded import Unguarded
@@ -40,6 +41,7 @@ class DecisionService:
         telemetry: Telemetry,
         tickets: Tickets,
         unguarded: Unguarded,
+        sockets: SocketTickets,
         *,
         now_unix_seconds: Callable[[], float],
         now_monotonic_seconds: Callable[[], float],
@@ -49,6 +51,7 @@ class DecisionService:
         self._telemetry = telemetry
         self._tickets = tickets
         self._unguarded = unguarded
+        self._sockets = sockets
         self._now = now_unix_seconds
         self._stopwatch = now_monotonic_seconds
         self._begin_span = begin_span
@@ -82,6 +85,8 @@ class DecisionService:
             decision = refuse(Reason.UNKNOWN_PATH, "There is nothing at this path.", tenant=decision.tenant)
         if isinstance(decision, Refused):
             return _denied(decision, target)
+        if isinstance(decision, Opened):
+            return HttpResponse(200, ((TICKET_HEADER, self._sockets.add(decision.tenant, self._now())),))
         admitted = decision.admitted
         is_guarded = admitted.is_guarded
         number = self._tickets.add(admitted, self._now()) if is_guarded else self._unguarded.add(admitted)

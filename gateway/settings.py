@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from fleet.nearest import did_you_mean
 from gateway.ejection import DEFAULT_MOST_REQUESTS
 from gateway.errors import GatewayError
+from gateway.socket_settings import SocketSettings
 from gateway.tracing_settings import TracingSettings
 from gateway.usage_settings import UsageSettings
 
@@ -94,6 +95,8 @@ class GatewaySettings(BaseModel):
     """How long streams may go on once the gateway is told to stop."""
     usage: UsageSettings = UsageSettings()
     """Usage records: how they are kept on disk and brought to the control plane."""
+    websockets: SocketSettings = SocketSettings()
+    """The limits of WebSocket connections."""
     tracing: TracingSettings | None = None
     """Spans of requests, for a collector; ``None`` = none are recorded."""
 
@@ -106,6 +109,11 @@ class GatewaySettings(BaseModel):
     def access_log_path(self) -> Path:
         """The Unix socket on which Envoy tells how requests ended."""
         return self.socket_path.with_name(f"{self.socket_path.name}-log")
+
+    @property
+    def sockets_path(self) -> Path:
+        """The Unix socket of the service that ends WebSocket connections."""
+        return self.socket_path.with_name(f"{self.socket_path.name}-ws")
 
     @property
     def envoy_path(self) -> Path:

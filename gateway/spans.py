@@ -18,6 +18,7 @@ from opentelemetry.util.types import AttributeValue
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.admitted import Ended
+from gateway.asked import Opened
 from gateway.decision import Allowed, Answered, Decision
 from gateway.passage import End
 from gateway.rate_limit_headers import Header
@@ -62,7 +63,7 @@ class Spans:
 
     def begin(self, headers: Mapping[str, str], target: str, decision: Decision) -> tuple[Header, ...]:
         """The headers by which the engine's own span becomes a child of this one; none where none is recorded."""
-        if isinstance(decision, Answered):
+        if isinstance(decision, Answered | Opened):
             return ()
         operation = _OPERATIONS.get(target.partition("?")[0], _OTHER)
         span = self._tracer.start_span(

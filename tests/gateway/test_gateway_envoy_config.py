@@ -29,6 +29,7 @@ def places(folder, host="127.0.0.1"):
         socket_path=folder / "d.sock",
         guard_path=folder / "g.sock",
         access_log_path=folder / "l.sock",
+        sockets_path=folder / "w.sock",
         endpoints_path=folder / "endpoints" / "endpoints.json",
     )
 

@@ -17,6 +17,7 @@ from gateway.http_protocol import HttpRequest, HttpServer
 from gateway.index import index_of
 from gateway.refusals import Reason, refuse
 from gateway.server import DecisionService
+from gateway.socket_tickets import SocketTickets
 from gateway.telemetry import Telemetry, telemetry_page
 from gateway.tickets import Tickets
 from gateway.unguarded import Unguarded
@@ -38,6 +39,7 @@ def service(core=None):
         Telemetry(),
         tickets,
         unguarded,
+        SocketTickets(lambda: "socket-ticket"),
         now_unix_seconds=lambda: 1.0,
         now_monotonic_seconds=lambda: 0.0,
     )
