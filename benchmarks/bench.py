@@ -36,7 +36,6 @@ BENCHMARKS = (
     Benchmark("Fair queues: one tenant floods", "fair_queue.py", ("--seeds", "1")),
     Benchmark("Output filter: the cost of a chunk", "output_filter.py", ("--chunks", "5000", "--rounds", "1")),
     Benchmark("Output filter: a chunk's whole way through the gateway", "output_filter_path.py", ("--quick",)),
-    Benchmark("Output filter: the whole path of a chunk", "output_filter_path.py", ("--quick",)),
     Benchmark("Endpoint picker and filter over ext_proc", "ext_proc.py", None),
 )
 
