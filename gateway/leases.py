@@ -26,6 +26,10 @@ _PERIODS = {Unit.TOKENS_PER_DAY: Period.DAY, Unit.USD_PER_MONTH: Period.MONTH}
 class Lease(Account, Protocol):
     """An account that is filled by a store."""
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether it knows that the store can't be reached."""
+
     def wish(self, now: float) -> Wish | None:
         """What the store should be told; ``None`` = nothing."""
 
@@ -34,6 +38,9 @@ class Lease(Account, Protocol):
 
     def share_with(self, share: Share) -> None:
         """Other gateways are known from now on."""
+
+    def debt(self, epoch: str, now: float) -> Wish | None:
+        """What a store that has forgotten everything should be told; ``None`` = nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +80,11 @@ class Leases:
         """What the store should be told, of one tenant or of all."""
         asked = ((lease, lease.wish(now)) for lease in self._of(tenant))
         return tuple(Asked(lease, wish) for lease, wish in asked if wish is not None)
+
+    def debts(self, epoch: str, now: float) -> tuple[Wish, ...]:
+        """What a store that has forgotten everything should be told before it is asked for anything."""
+        debts = (lease.debt(epoch, now) for lease in self._of(None))
+        return tuple(debt for debt in debts if debt is not None)
 
     def answer(self, asked: Asked, granted: int | None, now: float) -> None:
         """What the store said."""

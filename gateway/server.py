@@ -1,6 +1,7 @@
 """The decision service: Envoy's HTTP ext_authz questions in, answers out. It fails closed."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import structlog
 
@@ -17,10 +18,11 @@ from gateway.ext_authz import (
     TICKET_HEADER,
     UNAVAILABLE_ON_THE_WIRE,
 )
-from gateway.http_protocol import HttpRequest, HttpServer
+from gateway.http_protocol import HttpRequest, HttpServer, Later
 from gateway.paths import MODELS_PATH
 from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, refuse
+from gateway.second_look import SecondLook
 from gateway.socket_tickets import SocketTickets
 from gateway.telemetry import Telemetry
 from gateway.tickets import Tickets
@@ -46,6 +48,7 @@ class DecisionService:
         now_unix_seconds: Callable[[], float],
         now_monotonic_seconds: Callable[[], float],
         begin_span: BeginSpan = lambda *_: (),
+        second_look: SecondLook | None = None,
     ) -> None:
         self._core = core
         self._telemetry = telemetry
@@ -55,20 +58,33 @@ class DecisionService:
         self._now = now_unix_seconds
         self._stopwatch = now_monotonic_seconds
         self._begin_span = begin_span
+        self._second_look = second_look
 
     def server(self) -> HttpServer:
         """What a listener makes connections from."""
         return HttpServer(self.handle, max_body_bytes=MAX_BODY_BYTES, on_failure=self.fail)
 
-    def handle(self, request: HttpRequest) -> HttpResponse:
+    def handle(self, request: HttpRequest) -> HttpResponse | Later:
         """Answer one question of Envoy's."""
         if _is_question(request):
             target = request.target.removeprefix(AUTHORIZE_PREFIX)
+            started = self._stopwatch()
             decision = self._decide(request, target)
-            return self._verdict(decision, target, self._begin_span(request.headers, target, decision))
+            waited = None if self._second_look is None else self._second_look.wanted(decision)
+            if waited is None or self._second_look is None:
+                return self._answer(request, target, started, decision)
+            again, answer = partial(self._decide, request, target), partial(self._answer, request, target, started)
+            return self._second_look.later(waited, again, answer, partial(self.fail, request))
         if request.target.startswith(MODELS_PATH):
-            return _page(self._decide(request, request.target))
+            started = self._stopwatch()
+            decision = self._decide(request, request.target)
+            self._telemetry.decided(decision, self._stopwatch() - started)
+            return _page(decision)
         return HttpResponse(404)
+
+    def _answer(self, request: HttpRequest, target: str, started: float, decision: Decision) -> HttpResponse:
+        self._telemetry.decided(decision, self._stopwatch() - started)
+        return self._verdict(decision, target, self._begin_span(request.headers, target, decision))
 
     def fail(self, request: HttpRequest) -> HttpResponse:
         """Deny, because the decision raised."""
@@ -95,14 +111,10 @@ class DecisionService:
         return HttpResponse(200, (*decision.headers_to_set, ticket, *traced, *decision.client_headers, removed))
 
     def _decide(self, request: HttpRequest, target: str) -> Decision:
-        started = self._stopwatch()
         if request.headers.get(PARTIAL_BODY_HEADER) == "true":
-            decision: Decision = refuse(Reason.BODY_TOO_LARGE, f"The body is larger than {MAX_BODY_BYTES} bytes.")
-        else:
-            asked = Request(request.method, target, request.headers, request.body)
-            decision = self._core.decide(asked, self._now())
-        self._telemetry.decided(decision, self._stopwatch() - started)
-        return decision
+            return refuse(Reason.BODY_TOO_LARGE, f"The body is larger than {MAX_BODY_BYTES} bytes.")
+        asked = Request(request.method, target, request.headers, request.body)
+        return self._core.decide(asked, self._now())
 
 
 def _is_question(request: HttpRequest) -> bool:

@@ -31,7 +31,7 @@ class SharedStateSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: Annotated[str, AfterValidator(_server_url)]
-    """Such as ``valkey://host:6379/0``; ``valkeys`` = with TLS. One server (with replicas, if it has some), no cluster."""
+    """Such as ``valkey://host:6379/0``; ``valkeys`` = with TLS. One server, which may have replicas, and no cluster."""
     username: str | None = None
     """``None`` = the server's default user."""
     password_file: Annotated[Path, AfterValidator(Path.absolute)] | None = None

@@ -81,6 +81,11 @@ class SlotLease:
         self._missed = 0
         return self._pending
 
+    def debt(self, epoch: str, now: float) -> Wish | None:
+        """What a store that has forgotten everything is told at once: the slots that are filled here."""
+        held = self._running if self._is_expired(now) else max(self._running, self._slots)
+        return Wish(self._name, Kind.SLOTS, self.limit, self._gateway, 0, 0, held=held) if held else None
+
     def answer(self, wish: Wish, granted: int | None, now: float) -> None:
         """Fill what was granted, or go on within the share."""
         if wish != self._pending:

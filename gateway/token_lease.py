@@ -53,6 +53,7 @@ class TokenLease:
         self._kind = Kind.FLOW if period is None else Kind.STOCK
         self._window = (-math.inf, math.inf) if period is None else window_of(period, now)
         self._at_hand = 0
+        self._taken = 0
         self._spent = 0
         self._unused = 0
         self._owed = 0
@@ -150,9 +151,10 @@ class TokenLease:
             return None
         self._serial += 1
         self._pending_window = self._window[0]
-        key = self._name if self._period is None else f"{self._name}/{self._window[0]:.0f}"
         least, unused, owed = self._missed, self._unused, self._owed
-        self._pending = Wish(key, self._kind, self._limit, self._gateway, self._serial, take, least, unused, owed)
+        self._pending = Wish(
+            self._key(), self._kind, self._limit, self._gateway, self._serial, take, least, unused, owed
+        )
         self._unused = self._owed = self._missed = 0
         return self._pending
 
@@ -166,6 +168,8 @@ class TokenLease:
                 self._alone = self._go_alone(now)
             return
         self._pending = None
+        if self._pending_window == self._window[0]:
+            self._taken = max(0, self._taken + granted + wish.owed - wish.give_back)
         if self._alone is not None:
             standing = self._alone.standing(now)
             self._owed += max(0, min(self._spent_alone, standing.limit - standing.remaining))
@@ -174,6 +178,17 @@ class TokenLease:
             self._at_hand += granted
             self._granted_at = now if granted else self._granted_at
             self._is_dry = granted < wish.take
+
+    def debt(self, epoch: str, now: float) -> Wish | None:
+        """What a store that has forgotten all is told once: what it had granted here, and no burst in this minute."""
+        self._roll(now)
+        owed = self._share.of(self._limit) if self._period is None else self._taken
+        if not owed:
+            return None
+        return Wish(self._key(), self._kind, self._limit, f"{self._gateway}@{epoch}", 1, 0, owed=owed)
+
+    def _key(self) -> str:
+        return self._name if self._period is None else f"{self._name}/{self._window[0]:.0f}"
 
     def _return_what_lies(self, kept: int, now: float) -> None:
         """What was granted a while ago and is still here would be a burst on top of what the store grants by then."""
@@ -205,5 +220,5 @@ class TokenLease:
             return
         self._window = window_of(self._period, now)
         self._at_hand = min(0, self._at_hand)
-        self._spent = self._spent_alone = self._unused = self._owed = self._missed = 0
+        self._taken = self._spent = self._spent_alone = self._unused = self._owed = self._missed = 0
         self._is_dry = False
