@@ -16,6 +16,7 @@ from gateway.arms import arms_of, pool_of
 from gateway.asked import Asked, Opened, Request, asked_of, authorization_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
 from gateway.billed import Billed
+from gateway.budget_lines import NewAccount, account_of_unit
 from gateway.budget_state import KeptAccount
 from gateway.budgets import Budgets
 from gateway.cache_salt import arms_that_salt
@@ -110,9 +111,10 @@ class DecisionCore:
         stopwatch: Callable[[], float] = lambda: 0.0,
         on_waited: Callable[[Waited], None] = lambda _: None,
         router: Router | None = None,
+        new_account: NewAccount = account_of_unit,
     ) -> None:
         self._index: SnapshotIndex | None = None
-        self._budgets = Budgets()
+        self._budgets = Budgets(new_account=new_account)
         self._router = router or Router()
         self._clock = clock
         """Unix seconds, for what happens to a request after its decision."""

@@ -19,6 +19,7 @@ from prometheus_client import CollectorRegistry
 from gateway import log_lines
 from gateway.accounting import Accounting
 from gateway.atomic_file import READABLE, write_atomically
+from gateway.budget_lines import account_of_unit
 from gateway.chat_sockets import ChatSockets
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile, EnvoyAdmin
@@ -39,6 +40,7 @@ from gateway.router import Router, RouterSettings
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings, read_settings
 from gateway.shadows import Shadows
+from gateway.sharing import sharing_of
 from gateway.socket_metrics import SocketMetrics
 from gateway.socket_tickets import SocketTickets
 from gateway.store import SnapshotStore
@@ -80,7 +82,9 @@ class Gateway:
         self._settings = settings
         self._telemetry = Telemetry()
         self._accounting = Accounting(settings, self._telemetry.registry)
+        self._sharing = sharing_of(settings, self._telemetry.registry)
         self._core = DecisionCore(
+            new_account=self._sharing.new_account if self._sharing else account_of_unit,
             clock=time.time,
             chance=random.Random(),  # noqa: S311
             on_end=self._accounting.ended,
@@ -104,6 +108,7 @@ class Gateway:
             now_unix_seconds=time.time,
             now_monotonic_seconds=time.perf_counter,
             begin_span=self._spans.begin if self._spans else lambda *_: (),
+            second_look=self._sharing.second_look if self._sharing else None,
         )
         self._decisions = service.server()
         self._engines = EngineConnections(HostedKeys(settings.hosted_keys_dir))
@@ -162,6 +167,8 @@ class Gateway:
             for loop in loops:
                 loop.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
             self._accounting.start(client, told_to_stop.set)
+            if self._sharing is not None:
+                self._sharing.start(told_to_stop.set)
             self._announce(pages)
             look_seldom()
             await told_to_stop.wait()
@@ -181,6 +188,8 @@ class Gateway:
             )
             await asyncio.gather(*loops, return_exceptions=True)
             await self._accounting.close()
+            if self._sharing is not None:
+                await self._sharing.close()
             if self._spans is not None:
                 await asyncio.to_thread(self._spans.close)
         finally:

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 from fleet.nearest import did_you_mean
 from gateway.ejection import DEFAULT_MOST_REQUESTS
 from gateway.errors import GatewayError
+from gateway.shared_settings import SharedStateSettings
 from gateway.socket_settings import SocketSettings
 from gateway.tracing_settings import TracingSettings
 from gateway.usage_settings import UsageSettings
@@ -97,6 +98,8 @@ class GatewaySettings(BaseModel):
     """Usage records: how they are kept on disk and brought to the control plane."""
     websockets: SocketSettings = SocketSettings()
     """The limits of WebSocket connections."""
+    shared_state: SharedStateSettings | None = None
+    """The server by which several gateways share budgets; ``None`` = this one keeps its own."""
     tracing: TracingSettings | None = None
     """Spans of requests, for a collector; ``None`` = none are recorded."""
 

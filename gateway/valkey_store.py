@@ -107,8 +107,7 @@ class ValkeyStore:
 
     async def _round(self, wishes: Sequence[Wish], epoch: str) -> list[Any]:
         if self._digest is None:
-            loaded = await self._client.execute_command("SCRIPT LOAD", self._take_script)  # type: ignore[no-untyped-call]
-            self._digest = bytes(loaded).decode()
+            self._digest = await self._client.script_load(self._take_script)
         pipeline = self._client.pipeline(transaction=False)
         for wish in wishes:
             keys = (self._key(f"budget/{wish.key}"), self._key("state"))
