@@ -50,6 +50,8 @@ class ChatSession:
         except ConnectionClosed:
             if self._answer is not None:
                 self._answer.cut()  # nobody reads any more
+        except Exception:
+            await self._failed()
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
@@ -68,7 +70,7 @@ class ChatSession:
             heard = said(message)
             if isinstance(heard, Cancel):
                 if self._answer is not None:
-                    self._answer.fail(_CANCELLED_STATUS, "cancelled", "The turn was cancelled by its client.")
+                    self._answer.fail(_CANCELLED_STATUS, Reason.CANCELLED, "The turn was cancelled by its client.")
             elif self._has_room(heard):
                 self._turns.append(heard)
                 self._news.set()
@@ -88,8 +90,11 @@ class ChatSession:
         except ConnectionClosed:
             return
         except Exception:
-            _log.error("chat_session.failed", **kind_and_place())
-            await self._close(CloseCode.INTERNAL_ERROR, "the gateway failed")
+            await self._failed()
+
+    async def _failed(self) -> None:
+        _log.error("chat_session.failed", **kind_and_place())
+        await self._close(CloseCode.INTERNAL_ERROR, "the gateway failed")
 
     async def _answer_turns(self) -> None:
         end = asyncio.get_running_loop().time() + self._settings.life_seconds

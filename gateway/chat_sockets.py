@@ -112,7 +112,7 @@ def _in_our_form(_: ServerConnection, __: Request, response: Response) -> Respon
         return None
     if response.headers["content-type"].startswith("application/json"):
         return None
-    told = _refusal(HTTPStatus(response.status_code), "websocket_only", _NO_UPGRADE)
+    told = _refusal(HTTPStatus(response.status_code), Reason.WEBSOCKET_ONLY, _NO_UPGRADE)
     if "upgrade" in response.headers:
         told.headers["upgrade"] = response.headers["upgrade"]
     return told

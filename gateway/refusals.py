@@ -39,6 +39,8 @@ class Reason(StrEnum):
     NOT_ADMITTED = "not_admitted"
     ENGINE_LOST = "engine_lost"
     ENGINE_LATE = "engine_timeout"
+    WEBSOCKET_ONLY = "websocket_only"
+    CANCELLED = "cancelled"
     INTERNAL = "internal_error"
 
 
@@ -70,6 +72,8 @@ _STATUS = {
     Reason.NOT_ADMITTED: 403,
     Reason.ENGINE_LOST: 502,
     Reason.ENGINE_LATE: 504,
+    Reason.WEBSOCKET_ONLY: 426,
+    Reason.CANCELLED: 499,
     Reason.INTERNAL: 503,
 }
 
