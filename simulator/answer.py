@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from simulator.api_errors import ApiError
 from simulator.composition import Finish, Piece
 from simulator.generation_request import GenerationRequest
-from simulator.settings import EngineSettings
+from simulator.settings import CacheSettings, EngineSettings
 
 Json = dict[str, Any]
 
@@ -20,6 +20,11 @@ class Usage:
     prompt: int
     completion: int
     cached: int
+
+    def written(self, cache: CacheSettings) -> int:
+        """Tokens of the prompt that the cache got with it: whole blocks that it did not have."""
+        whole = self.prompt // cache.block_size * cache.block_size
+        return max(0, whole - self.cached) if cache.prefix_caching else 0
 
 
 @dataclass(frozen=True, slots=True)

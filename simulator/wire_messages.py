@@ -20,7 +20,7 @@ def message_body(head: Head, choices: Sequence[Choice], usage: Usage) -> Json:
         "content": [_block(head, choice)],
         "model": head.request.model,
         "stop_reason": _stop_reason(head, choice.last),
-        "usage": _counts(usage),
+        "usage": _final_counts(head, usage),
     }
 
 
@@ -65,7 +65,7 @@ class MessageScript:
         """Yield what comes after the last piece."""
         yield _event({"type": "content_block_stop", "index": 0})
         delta = {"stop_reason": _stop_reason(self._head, choice.last), "stop_sequence": choice.last.stop_text}
-        yield _event({"type": "message_delta", "delta": delta, "usage": _counts(usage)})
+        yield _event({"type": "message_delta", "delta": delta, "usage": _final_counts(self._head, usage)})
         yield _event({"type": "message_stop"})
 
 
@@ -98,3 +98,16 @@ def _stop_reason(head: Head, last: Piece) -> str:
 
 def _counts(usage: Usage) -> Json:
     return {"input_tokens": usage.prompt, "output_tokens": usage.completion}
+
+
+def _final_counts(head: Head, usage: Usage) -> Json:
+    """An engine that tells of its cache takes what was read from it and written to it out of the input."""
+    if not head.settings.api.reports_cached_tokens:
+        return _counts(usage)
+    written = usage.written(head.settings.cache)
+    return {
+        "input_tokens": usage.prompt - usage.cached - written,
+        "output_tokens": usage.completion,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": usage.cached,
+    }

@@ -73,7 +73,7 @@ class VllmWire:
         """Return the usage chunk."""
         counts: Json = _totals(usage)
         if head.settings.api.reports_cached_tokens:
-            counts["prompt_tokens_details"] = {"cached_tokens": usage.cached, "created_cache_tokens": 0}
+            counts["prompt_tokens_details"] = _cache_details(head, usage)
         is_chat = head.request.endpoint is Endpoint.CHAT
         chunk = {
             **_base(head, "chat.completion.chunk" if is_chat else "text_completion"),
@@ -123,8 +123,12 @@ def _running_usage(usage: Usage) -> Json:
     return {**_totals(usage), "completion_tokens_details": None}
 
 
+def _cache_details(head: Head, usage: Usage) -> Json:
+    return {"cached_tokens": usage.cached, "created_cache_tokens": usage.written(head.settings.cache)}
+
+
 def _full_usage(head: Head, usage: Usage) -> Json:
-    details = {"cached_tokens": usage.cached, "created_cache_tokens": 0, "multimodal_tokens": None}
+    details = {**_cache_details(head, usage), "multimodal_tokens": None}
     shown = details if head.settings.api.reports_cached_tokens else None
     return {**_totals(usage), "prompt_tokens_details": shown, "completion_tokens_details": None}
 

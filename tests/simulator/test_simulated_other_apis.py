@@ -117,3 +117,16 @@ async def test_a_sound_is_transcribed_whole_and_streamed(start_engine):
     streamed = (await engine.client.post("/v1/audio/transcriptions", **upload)).text.split("\n\n")
     chunks = [json.loads(event.removeprefix("data: ")) for event in streamed if event.startswith("data: {")]
     assert "".join(chunk["choices"][0]["delta"]["content"] for chunk in chunks) == answer["text"]
+
+
+@pytest.mark.parametrize(("flags", "is_told"), [("--enable-prompt-tokens-details", True), ("", False)])
+async def test_an_engine_that_tells_of_its_cache_takes_it_out_of_a_messages_input(start_engine, flags, is_told):
+    engine = await start_engine(f"{TOOLS} --block-size 16 {flags}".strip())
+    asked = {"model": "tiny", "max_tokens": 2, "messages": [{"role": "user", "content": "a long story " * 40 + "to the end of it"}]}
+    counted = (await engine.client.post("/v1/messages/count_tokens", json=asked)).json()["input_tokens"]
+    whole = counted // 16 * 16
+    for read, written in ((0, whole), (whole, 0)):
+        usage = (await engine.client.post("/v1/messages", json=asked)).json()["usage"]
+        cache = {"cache_creation_input_tokens": written, "cache_read_input_tokens": read}
+        told = {"input_tokens": counted - whole, **cache} if is_told else {"input_tokens": counted}
+        assert usage == {**told, "output_tokens": 2}
