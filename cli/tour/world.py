@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from cli.tour.pace import SIMULATED, Pace
 from cli.tour.stream import ChatStream
 
 Document = dict[str, Any]
@@ -121,6 +122,7 @@ def store(api: AdminApi, path: str, body: Document) -> Document:
 class Journey:
     """What earlier steps found out and later ones need."""
 
+    pace: Pace = SIMULATED
     keys: dict[str, str] = field(default_factory=dict, repr=False)
     """Tenant -> API key; never printed by the tour."""
     exercised: str = ""

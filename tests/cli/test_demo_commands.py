@@ -83,8 +83,9 @@ def test_the_demo_names_an_engine_that_is_not_offered(run):
     assert "'simulated', 'vllm'" in result.stderr
 
 
-def test_a_demo_without_its_engine_fails_at_the_step_start(run, monkeypatch):
+def test_a_demo_without_its_engine_fails_at_the_step_start(run, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", "")
+    monkeypatch.setattr("sys.executable", str(tmp_path / "bin" / "python"))
     result = run("demo", "--once", "--engine", "vllm", "-o", "json")
     assert result.exit_code == 1
     document = json.loads(result.stdout)

@@ -39,6 +39,18 @@ def test_an_installed_vllm_gets_the_engines_own_command_line(tmp_path):
     assert subprocess.run(argv, capture_output=True, text=True).stdout == "serve org/model --port 1\n"
 
 
+def test_the_vllm_of_the_checkout_gets_a_model_that_is_made_here(tmp_path):
+    python = tmp_path / ".venv" / "bin" / "python"
+    vllm = tmp_path / ".tools" / "vllm" / "bin" / "vllm"
+    vllm.parent.mkdir(parents=True)
+    vllm.touch()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("local.programs._envoy", lambda *_: "envoy")
+        launch = find(str(python), "vllm", environment={"PATH": ""}).launch
+    assert launch["vllm"][3:] == ("local.vllm_on_cpu", str(vllm), str(tmp_path / ".tools" / "tiny-model"), "{version}")
+    assert launch["sglang"][3] == "simulator.engine"
+
+
 def test_the_rooms_start_below_the_gateway_upwards(tmp_path):
     programs = find(sys.executable, "simulated", environment={"PATH": ""})
     found = rooms(Layout(tmp_path), Ports(1, 2, 3, 4, 5), programs)

@@ -4,8 +4,6 @@ from cli.exits import CommandError
 from cli.tour.evidence import Evidence, StepFailed
 from cli.tour.world import Document, Journey, World, store
 
-START_SECONDS = 20.0
-
 
 def manifests_run(world: World, journey: Journey) -> Evidence:
     """Pin, apply through the admin API, and wait until every engine answers."""
@@ -14,10 +12,11 @@ def manifests_run(world: World, journey: Journey) -> Evidence:
     for manifest in pinned:
         _apply(world, manifest)
     names = [manifest["metadata"]["name"] for manifest in pinned]
-    seconds = world.until(lambda: all(phase(world, name) == "Running" for name in names), seconds=START_SECONDS)
+    patience = journey.pace.start_seconds
+    seconds = world.until(lambda: all(phase(world, name) == "Running" for name in names), seconds=patience)
     if seconds is None:
         waiting = "; ".join(_why(world, name) for name in names if phase(world, name) != "Running")
-        raise StepFailed(f"not running after {START_SECONDS:g} s: {waiting}")
+        raise StepFailed(f"not running after {patience:g} s: {waiting}")
     journey.exercised = names[0]
     running = [_running(world, name) for name in names]
     return Evidence(

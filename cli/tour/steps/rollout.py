@@ -9,11 +9,8 @@ from cli.tour.steps.tenants import MODEL, chat, sentence
 from cli.tour.stream import ChatStream, StreamCut
 from cli.tour.world import Document, Journey, World
 
-LONG_STREAM_TOKENS = 250
-"""At 30 ms a token 7.5 s: more than twice what the new engine takes to start on a busy machine with two cores."""
 FIRST_CHUNK_SECONDS = 10.0
 SWITCH_SECONDS = 25.0
-STREAM_SECONDS = 30.0
 DRAIN_SECONDS = 20.0
 NOTICE_SECONDS = 1.0
 CUT = "the stream that began before the change did not complete: {}"
@@ -44,7 +41,8 @@ def proposal_is_rolled_out(world: World, journey: Journey) -> Evidence:
     if not world.agree(question):
         return Evidence(("not rolled out: nobody said yes (--yes says it)",), {"rolled_out": False})
     key = journey.keys["acme"]
-    with world.chat(key, MODEL, "Tell me a long story.", max_tokens=LONG_STREAM_TOKENS) as stream:
+    pace = journey.pace
+    with world.chat(key, MODEL, "Tell me a long story.", max_tokens=pace.long_stream_tokens) as stream:
         reader = _reading(world, stream)
         old = _addresses(world.api.get(path))
         begin = time.monotonic()
@@ -52,8 +50,8 @@ def proposal_is_rolled_out(world: World, journey: Journey) -> Evidence:
         after = _first_answer_of_the_new_engine(world, journey, key, reader)
         switched_at = time.monotonic()
         was_open = reader.ended_at is None
-        if world.until(lambda: reader.ended_at, seconds=STREAM_SECONDS) is None:
-            raise StepFailed(f"the stream that began before the change did not end within {STREAM_SECONDS:g} s")
+        if world.until(lambda: reader.ended_at, seconds=pace.stream_seconds) is None:
+            raise StepFailed(f"the stream that began before the change did not end within {pace.stream_seconds:g} s")
     _check_stream(reader, journey, was_open=was_open)
     drained = world.until(lambda: _is_replaced(world.api.get(path), identity, old), seconds=DRAIN_SECONDS)
     if drained is None:

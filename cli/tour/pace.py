@@ -1,0 +1,28 @@
+"""How long the tour waits for engines, and how long its long stream is: real ones start slowly and write quickly."""
+
+from dataclasses import dataclass
+
+from local.programs import EngineKind
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The patience of a tour."""
+
+    start_seconds: float
+    """For every engine to answer after its manifest was applied."""
+    long_stream_tokens: int
+    """Of the stream that goes on while a new engine starts."""
+    stream_seconds: float
+    """For that stream to end."""
+
+
+SIMULATED = Pace(start_seconds=20.0, long_stream_tokens=250, stream_seconds=30.0)
+"""At 30 ms a token 7.5 s: more than twice what the new engine takes to start on a busy machine with two cores."""
+REAL = Pace(start_seconds=420.0, long_stream_tokens=2_500, stream_seconds=180.0)
+"""vLLM on a processor loads for half a minute, for minutes on a busy machine, and then takes 6 to 60 ms a token."""
+
+
+def pace_of(engine: EngineKind) -> Pace:
+    """The one for these engines."""
+    return REAL if engine == "vllm" else SIMULATED
