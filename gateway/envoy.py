@@ -13,6 +13,7 @@ from gateway.envoy_clusters import (
 )
 from gateway.envoy_listener import public_listener
 from gateway.envoy_types import Json, socket_address, typed
+from gateway.worker_sockets import WorkerSockets
 
 ADMIN_HOST = "127.0.0.1"
 MAX_CONNECTIONS = 10_000
@@ -25,14 +26,8 @@ class EnvoyPlaces:
     listen_host: str
     listen_port: int
     admin_port: int
-    socket_path: Path
-    """The Unix socket of the decision service."""
-    guard_path: Path
-    """The Unix socket of the guard."""
-    access_log_path: Path
-    """The Unix socket of the access log service."""
-    sockets_path: Path
-    """The Unix socket of the service that ends WebSocket connections."""
+    workers: tuple[WorkerSockets, ...]
+    """The Unix sockets of each worker: decision service, guard, access log service, WebSocket connections."""
     endpoints_path: Path
     """The file of endpoints; its folder is watched."""
 
@@ -43,12 +38,12 @@ def bootstrap(places: EnvoyPlaces) -> Json:
         "node": {"id": "gateway", "cluster": "gateway"},
         "admin": {"address": socket_address(ADMIN_HOST, places.admin_port)},
         "static_resources": {
-            "listeners": [public_listener(places.listen_host, places.listen_port)],
+            "listeners": [public_listener(places.listen_host, places.listen_port, places.workers)],
             "clusters": [
-                decision_cluster(places.socket_path),
-                guard_cluster(places.guard_path),
-                sockets_cluster(places.sockets_path),
-                access_log_cluster(places.access_log_path),
+                decision_cluster([worker.decision for worker in places.workers]),
+                guard_cluster([worker.guard for worker in places.workers]),
+                sockets_cluster([worker.websockets for worker in places.workers]),
+                *(access_log_cluster(number, worker.access_log) for number, worker in enumerate(places.workers)),
                 engines_cluster(places.endpoints_path),
             ],
         },

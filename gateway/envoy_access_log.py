@@ -1,6 +1,8 @@
 """What Envoy says about requests: a line each on stdout, and to the gateway how they run and how they ended."""
 
-from gateway.envoy_clusters import ACCESS_LOG_CLUSTER, EXT_AUTHZ_METADATA, GATEWAY_METADATA
+from collections.abc import Sequence
+
+from gateway.envoy_clusters import EXT_AUTHZ_METADATA, GATEWAY_METADATA, access_log_name
 from gateway.envoy_types import Json, seconds, typed
 from gateway.ext_authz import (
     DEPLOYMENT_HEADER,
@@ -9,7 +11,9 @@ from gateway.ext_authz import (
     MODEL_HEADER,
     TENANT_HEADER,
     UNGUARDED_HEADER,
+    WORKER_HEADER,
 )
+from gateway.worker_sockets import WorkerSockets
 
 HEARTBEAT_SECONDS = 10.0
 """How often Envoy says that a request still runs."""
@@ -18,9 +22,11 @@ FLUSH_SECONDS = 0.05
 BATCH_BYTES = 16 * 1024
 
 
-def access_logs() -> list[Json]:
+def access_logs(workers: Sequence[WorkerSockets]) -> list[Json]:
     """The logs of the public listener."""
-    return [_lines(), _told()]
+    if len(workers) == 1:
+        return [_lines(), _told(0, _UNGUARDED)]
+    return [_lines(), *(_told(number, _unguarded_of(worker)) for number, worker in enumerate(workers))]
 
 
 def access_log_options() -> Json:
@@ -64,12 +70,12 @@ def _lines() -> Json:
     return {**line, "filter": {"log_type_filter": {"types": ["DownstreamEnd"]}}}
 
 
-def _told() -> Json:
-    """Requests that no guard passes on: what they hold is given back by this."""
+def _told(worker: int, which: Json) -> Json:
+    """Requests that no guard passes on: what they hold is given back by this, in the worker that admitted them."""
     service = {
         "log_name": "ended",
         "transport_api_version": "V3",
-        "grpc_service": {"envoy_grpc": {"cluster_name": ACCESS_LOG_CLUSTER}},
+        "grpc_service": {"envoy_grpc": {"cluster_name": access_log_name(worker)}},
         "buffer_flush_interval": seconds(FLUSH_SECONDS),
         "buffer_size_bytes": BATCH_BYTES,
     }
@@ -78,9 +84,21 @@ def _told() -> Json:
         "envoy.extensions.access_loggers.grpc.v3.HttpGrpcAccessLogConfig",
         common_config=service,
     )
-    unguarded = {
-        "filter": EXT_AUTHZ_METADATA,
-        "path": [{"key": UNGUARDED_HEADER}],
-        "value": {"present_match": True},
-    }
-    return {**log, "filter": {"metadata_filter": {"matcher": unguarded, "match_if_key_not_found": False}}}
+    return {**log, "filter": which}
+
+
+def _decided(header: str, value: Json) -> Json:
+    """What the decision said."""
+    matcher = {"filter": EXT_AUTHZ_METADATA, "path": [{"key": header}], "value": value}
+    return {"metadata_filter": {"matcher": matcher, "match_if_key_not_found": False}}
+
+
+_UNGUARDED = _decided(UNGUARDED_HEADER, {"present_match": True})
+
+
+def _unguarded_of(worker: WorkerSockets) -> Json:
+    return {"and_filter": {"filters": [_UNGUARDED, _decided(WORKER_HEADER, _exactly(str(worker.guard)))]}}
+
+
+def _exactly(text: str) -> Json:
+    return {"string_match": {"exact": text}}

@@ -1,5 +1,7 @@
 """The public door: what is removed from a request, who is asked about it, and what is logged."""
 
+from collections.abc import Sequence
+
 from gateway.envoy_access_log import access_log_options, access_logs
 from gateway.envoy_clusters import DECISION_CLUSTER, GATEWAY_METADATA
 from gateway.envoy_lua import lua_filter
@@ -14,6 +16,7 @@ from gateway.ext_authz import (
     SERVED_MODEL_HEADER,
     TICKET_HEADER,
 )
+from gateway.worker_sockets import WorkerSockets
 
 INTERNAL_PREFIXES = ("x-gateway-", "x-envoy-", "x-forwarded-")
 """Headers of these names are the gateway's own; a client's are gone before the first filter sees the request."""
@@ -32,9 +35,10 @@ _SESSION_PREFIX = "x-session-"
 _TOLD_TO_CLIENTS = ("content-type", "retry-after", "www-authenticate", "allow")
 
 
-def public_listener(host: str, port: int) -> Json:
+def public_listener(host: str, port: int, workers: Sequence[WorkerSockets]) -> Json:
     """The listener with its one chain of filters."""
-    connection_manager = typed("envoy.filters.network.http_connection_manager", _MANAGER, **_connection_manager())
+    options = _connection_manager(workers)
+    connection_manager = typed("envoy.filters.network.http_connection_manager", _MANAGER, **options)
     return {
         "name": "public",
         "address": socket_address(host, port),
@@ -46,7 +50,7 @@ def public_listener(host: str, port: int) -> Json:
 _MANAGER = "envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
 
 
-def _connection_manager() -> Json:
+def _connection_manager(workers: Sequence[WorkerSockets]) -> Json:
     return {
         "stat_prefix": "public",
         "codec_type": "AUTO",
@@ -66,11 +70,11 @@ def _connection_manager() -> Json:
         "always_set_request_id_in_response": True,
         "early_header_mutation_extensions": [_without_internal_headers()],
         "local_reply_config": local_replies(),
-        "access_log": access_logs(),
+        "access_log": access_logs(workers),
         "access_log_options": access_log_options(),
         "route_config": route_configuration(),
         "http_filters": [
-            _ask_the_decision_service(),
+            _ask_the_decision_service(len(workers)),
             _keep_the_endpoint_for_the_log(),
             lua_filter(),
             typed(
@@ -91,8 +95,9 @@ def _without_internal_headers() -> Json:
     )
 
 
-def _ask_the_decision_service() -> Json:
-    """No answer, a late one or a 5xx is a no."""
+def _ask_the_decision_service(workers: int) -> Json:
+    """No answer, a late one or a 5xx is a no; a worker that is dead is one only where there is no other."""
+    retries = {"retry_policy": {"retry_on": "connect-failure,reset", "num_retries": workers - 1}} if workers > 1 else {}
     told = [{"exact": name} for name in _TOLD_TO_CLIENTS]
     return typed(
         "envoy.filters.http.ext_authz",
@@ -109,6 +114,7 @@ def _ask_the_decision_service() -> Json:
                 "timeout": seconds(DECISION_SECONDS),
             },
             "path_prefix": AUTHORIZE_PREFIX,
+            **retries,
             "authorization_response": {
                 "allowed_upstream_headers": {"patterns": [{"exact": TICKET_HEADER}, {"exact": "traceparent"}]},
                 "allowed_client_headers_on_success": {

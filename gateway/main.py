@@ -49,6 +49,7 @@ from gateway.telemetry import Telemetry, telemetry_page
 from gateway.tickets import TicketNumbers, Tickets
 from gateway.unguarded import Unguarded, access_log_server
 from gateway.waiting_metrics import WaitingMetrics
+from gateway.worker_sockets import sockets_of
 
 if TYPE_CHECKING:
     from gateway.spans import Spans
@@ -272,10 +273,7 @@ def _places(settings: GatewaySettings) -> EnvoyPlaces:
         listen_host=settings.listen_host,
         listen_port=settings.listen_port,
         admin_port=settings.admin_port,
-        socket_path=settings.socket_path,
-        guard_path=settings.guard_path,
-        access_log_path=settings.access_log_path,
-        sockets_path=settings.sockets_path,
+        workers=sockets_of(settings),
         endpoints_path=settings.endpoints_path,
     )
 

@@ -3,9 +3,9 @@
 import ipaddress
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import ErrorDetails
 
 from fleet.nearest import did_you_mean
@@ -16,6 +16,8 @@ from gateway.socket_settings import SocketSettings
 from gateway.tracing_settings import TracingSettings
 from gateway.usage_settings import UsageSettings
 
+MOST_WORKERS = 64
+_WORKER_SUFFIX = f"-{MOST_WORKERS - 1}"
 _GUARD_SUFFIX = "-guard"
 MAX_SOCKET_PATH_BYTES = 107 - len(_GUARD_SUFFIX)
 """The kernel's limit for the path of a Unix socket is 107; the guard's is named after this one."""
@@ -98,10 +100,22 @@ class GatewaySettings(BaseModel):
     """Usage records: how they are kept on disk and brought to the control plane."""
     websockets: SocketSettings = SocketSettings()
     """The limits of WebSocket connections."""
+    workers: Annotated[int, Field(ge=1, le=MOST_WORKERS)] = 1
+    """Processes that share the work behind one Envoy; more than one costs a small process that watches them."""
     shared_state: SharedStateSettings | None = None
     """The server by which several gateways share budgets; ``None`` = this one keeps its own."""
     tracing: TracingSettings | None = None
     """Spans of requests, for a collector; ``None`` = none are recorded."""
+
+    @model_validator(mode="after")
+    def _has_room_for_workers(self) -> Self:
+        """Each worker has sockets of its own, which are told to Envoy in headers."""
+        if self.workers == 1:
+            return self
+        path, most = str(self.socket_path), MAX_SOCKET_PATH_BYTES - len(_WORKER_SUFFIX)
+        if len(path) > most or not path.isascii() or not path.isprintable():
+            raise ValueError(f"with several workers socket_path must be printable ASCII of at most {most} bytes")
+        return self
 
     @property
     def guard_path(self) -> Path:

@@ -17,27 +17,32 @@ from gateway.endpoints import endpoints_json
 from gateway.envoy import EnvoyPlaces, bootstrap, bootstrap_json
 from gateway.envoy_listener import INTERNAL_PREFIXES
 from gateway.ext_authz import DESTINATION_HEADER
+from gateway.worker_sockets import WorkerSockets
 
 ENVOY = Path(sys.executable).with_name("envoy")
 
 
-def places(folder, host="127.0.0.1"):
+def sockets(folder, number):
+    names = ("d", "g", "l", "w")
+    return WorkerSockets(*(folder / f"{name}{number}.sock" for name in names))
+
+
+def places(folder, host="127.0.0.1", workers=1):
     return EnvoyPlaces(
         listen_host=host,
         listen_port=10000,
         admin_port=10001,
-        socket_path=folder / "d.sock",
-        guard_path=folder / "g.sock",
-        access_log_path=folder / "l.sock",
-        sockets_path=folder / "w.sock",
+        workers=tuple(sockets(folder, number) for number in range(workers)),
         endpoints_path=folder / "endpoints" / "endpoints.json",
     )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0", "::1"])  # noqa: S104
-@pytest.mark.parametrize("addresses", [(), ("127.0.0.1:9001", "[::1]:9001")])
-def test_envoy_accepts_the_configuration(tmp_path, host, addresses):
-    configuration = places(tmp_path, host)
+@pytest.mark.parametrize(
+    ("addresses", "workers"), [((), 1), (("127.0.0.1:9001", "[::1]:9001"), 1), (("127.0.0.1:9001",), 3)]
+)
+def test_envoy_accepts_the_configuration(tmp_path, host, addresses, workers):
+    configuration = places(tmp_path, host, workers)
     configuration.endpoints_path.parent.mkdir()
     configuration.endpoints_path.write_bytes(endpoints_json(addresses))
     file = tmp_path / "envoy.json"
