@@ -17,7 +17,7 @@ HOSTED_URL_PATTERN = r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})
 """Without credentials, query or fragment: it stands in logs."""
 WORD_PATTERN = r"^[a-z][a-z0-9-]{0,62}$"
 SESSION_HEADER_PATTERN = r"^x-session(-[a-z0-9]+){1,8}$"
-SNAPSHOT_VERSION = 2
+SNAPSHOT_VERSION = 3
 """Rises with every field: by it a gateway that can't read a snapshot knows that it is older than the control plane."""
 MAX_SECONDS = 600.0
 """What Envoy waits without a byte either way."""
@@ -139,8 +139,8 @@ class GatewayRoute(Value):
     output_filter: str = NO_FILTER
     """The name of the filter that its answers pass; one that is not there or can't be used refuses every request."""
     is_guarded: bool = True
-    """Whether the guard passes its answers on. Without it a stream that breaks off ends without an error event and has no
-    keep-alive comments; what needs the guard, such as an output filter, passes it all the same."""
+    """Whether the guard passes its answers on. Without it a stream that breaks off ends without an error event and has
+    no keep-alive comments; what needs the guard, such as an output filter, passes it all the same."""
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     """The longest answer that its models can write; ``None`` = not known."""
     arms: tuple[GatewayArm, ...]
@@ -163,6 +163,9 @@ class GatewayRoute(Value):
     """Whether each tenant has its cached prompts for itself. Engines that can't keep them apart get no request."""
     closed_paths: tuple[ClosedPath, ...] = ()
     """Code paths that are closed at the door; of two for one path the first counts."""
+    realtime: bool = False
+    """Whether its engines' own WebSocket is open to its tenants. A session's words can't be filtered, salted or searched
+    for closed paths: a route that asks for one of these opens none."""
 
 
 class GatewaySnapshot(Value):

@@ -7,13 +7,13 @@ from types import MappingProxyType
 import structlog
 
 from fleet.output_policy import NO_FILTER, PII_FILTER, FilterPolicy
+from fleet.pattern_parser import PatternRefused
 from fleet.snapshot import GatewaySnapshot
 from gateway.answer_filter import RouteFilter
 from gateway.errors import GatewayError
 from gateway.filter_metrics import FilterMetrics
 from gateway.moderation import Judge
 from gateway.output_filter.channel import CompiledPolicy
-from gateway.output_filter.pattern_parser import PatternRefused
 
 Filters = Mapping[str, RouteFilter]
 NO_FILTERS: Filters = MappingProxyType({})

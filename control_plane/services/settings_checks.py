@@ -13,6 +13,7 @@ from fleet.codepath import CLOSABLE_AT_THE_DOOR
 from fleet.manifest import Problem
 from fleet.nearest import did_you_mean
 from fleet.output_policy import CLASSES, NO_FILTER, PII_FILTER
+from fleet.pattern_parser import PatternRefused, parse_pattern
 from fleet.token_issuer import TokenIssuer
 
 _PAGE = 500
@@ -89,11 +90,16 @@ def check_filter(unit: UnitOfWork, name: str, spec: Document) -> None:
     stated = [(f"/spec/classes/{kind}", kind) for kind in spec.get("classes", {})]
     patterns = _placed("/spec/patterns", [item["pattern"] for item in spec.get("patterns", ())], "/pattern")
     flaws = [(pointer, _flaw(text)) for pointer, text in patterns]
-    problems = [Problem(pointer, f"it is no pattern of RE2's: {why}") for pointer, why in flaws if why]
+    problems = [Problem(pointer, f"it is no pattern for a stream: {why}") for pointer, why in flaws if why]
     _refuse([*_unknown("class of values", stated, CLASSES), *problems])
 
 
 def _flaw(pattern: str) -> str | None:
+    """Why gateways could not use it; ``None`` = they can."""
+    try:
+        parse_pattern(pattern)
+    except PatternRefused as refusal:
+        return str(refusal)
     options = re2.Options()
     options.log_errors = False
     try:

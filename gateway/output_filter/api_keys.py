@@ -1,7 +1,7 @@
 """The shapes of API keys and other secrets, by table: a known beginning and enough characters after it."""
 
+from fleet.pattern_parser import parse_pattern
 from gateway.output_filter.detectors import WORD, Detector, whole
-from gateway.output_filter.pattern_parser import parse_pattern
 
 _TOKEN = "[A-Za-z0-9_-]"
 _SHAPES = (

@@ -5,9 +5,9 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from fleet.pattern_parser import parse_pattern
+from fleet.pattern_tree import Node
 from gateway.output_filter.check_digits import passes_iban, passes_luhn
-from gateway.output_filter.pattern_parser import parse_pattern
-from gateway.output_filter.pattern_tree import Node
 
 Confirm = Callable[[str, int, int], int]
 """(text, where a candidate begins, where its longest form ends) -> where the value ends; 0 = it is none."""

@@ -2,7 +2,7 @@
 
 import re2  # type: ignore[import-untyped]
 
-from gateway.output_filter.pattern_parser import PatternRefused
+from fleet.pattern_parser import PatternRefused
 
 MEMORY_BYTES = 32 * 1024 * 1024
 """At most, for what RE2 remembers of one pattern; with too little it works the same things out again and again."""

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from fleet.pattern_tree import Node, beginnings, source, width
 from gateway.output_filter.detectors import Detector
 from gateway.output_filter.linear_regex import EncodedText, LinearRegex
-from gateway.output_filter.pattern_tree import Node, beginnings, source, width
 from gateway.output_filter.quiet_text import Quiet, openings
 
 _DIGITS = re.compile("[0-9]+")

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
+from fleet.pattern_parser import parse_pattern
 from gateway.output_filter import check_digits as check
 from gateway.output_filter.detectors import DIGITS, WORD, Confirm, Detector, alone, digits_alone
-from gateway.output_filter.pattern_parser import parse_pattern
 
 
 def _with(passes: Callable[[str], bool], is_alone: Confirm = alone) -> Confirm:

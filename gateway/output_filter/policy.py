@@ -1,11 +1,11 @@
 """Turns the policy of a route's output filter into detectors and modes."""
 
 from fleet.output_policy import FilterPolicy, Mode, OwnPattern
+from fleet.pattern_parser import PatternRefused, literal, parse_pattern
+from fleet.pattern_tree import Choice, Node, width
 from gateway.output_filter.api_keys import API_KEYS
 from gateway.output_filter.detectors import DETECTORS, PHONE, WORD, Detector, alone, whole
 from gateway.output_filter.national_ids import NATIONAL_IDS
-from gateway.output_filter.pattern_parser import PatternRefused, literal, parse_pattern
-from gateway.output_filter.pattern_tree import Choice, Node, width
 
 DENIED = "denied"
 """The class of a tenant's denied words."""

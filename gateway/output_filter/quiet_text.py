@@ -7,8 +7,8 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import assert_never
 
+from fleet.pattern_tree import Chain, Chars, Choice, Edge, Node, Repeat, least_width
 from gateway.output_filter.linear_regex import LinearRegex
-from gateway.output_filter.pattern_tree import Chain, Chars, Choice, Edge, Node, Repeat, least_width
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 LONGEST_HELD = 64

@@ -7,6 +7,7 @@ import pytest
 from control_plane.api.gateway_nouns import NOUNS
 from control_plane.records import Scope
 from control_plane.services.gateway_settings import OperationWord, RouteSpec, TenantSpec
+from engines.request_side import text_operations
 from fleet.budget import Limits, ModelLimits
 from fleet.codepath import CLOSABLE_AT_THE_DOOR
 from fleet.snapshot import SNAPSHOT_VERSION, GatewayRoute, GatewaySnapshot, GatewayTenant
@@ -160,7 +161,7 @@ def test_the_settings_of_a_route_are_put_into_it(house):
     assert plain.pop("queue").items() >= spec.pop("queue").items()
     assert {name: plain[name] for name in spec.keys() - own} == {n: v for n, v in spec.items() if n not in own}
     assert {arm.deployment: (arm.weight, arm.tenants, arm.serves) for arm in made.arms} == {
-        "chat": (0.9, (), ()),
+        "chat": (0.9, (), text_operations()["vllm"]),
         "chat-canary": (0.1, ("acme",), ("chat",)),
     }
     assert [item.model_dump() for item in made.closed_paths] == [{"path": "multimodal", "reference": "EH-12"}]
@@ -240,7 +241,8 @@ def test_a_filter_that_is_named_stays(house):
 @pytest.mark.parametrize(
     ("spec", "pointer", "words"),
     [
-        ({"patterns": [{"name": "ticket", "pattern": "a(b"}]}, "/spec/patterns/0/pattern", "missing )"),
+        ({"patterns": [{"name": "ticket", "pattern": "a(b"}]}, "/spec/patterns/0/pattern", "a group is not closed"),
+        ({"patterns": [{"name": "ticket", "pattern": "a+"}]}, "/spec/patterns/0/pattern", "without end"),
         ({"classes": {"emial": "mask"}}, "/spec/classes/emial", "did you mean 'email'"),
         ({"failure_mode": "opne"}, "/spec/failure_mode", "did you mean 'open'"),
     ],

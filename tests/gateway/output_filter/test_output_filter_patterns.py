@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from fleet.output_policy import CLASSES, FilterPolicy, Mode, OwnPattern
+from fleet.pattern_parser import MAX_WIDTH, PatternRefused, literal, parse_pattern
+from fleet.pattern_tree import beginnings, least_width, source, width
 from gateway.output_filter.detectors import DETECTORS, PHONE
 from gateway.output_filter.linear_regex import EncodedText, LinearRegex
 from gateway.output_filter.national_ids import NATIONAL_IDS
-from gateway.output_filter.pattern_parser import MAX_WIDTH, PatternRefused, literal, parse_pattern
-from gateway.output_filter.pattern_tree import beginnings, least_width, source, width
 from gateway.output_filter.policy import BUILT_IN_CLASSES, detectors_of
 from gateway.output_filter.quiet_text import Quiet
 

@@ -2,8 +2,7 @@
 
 import re
 
-from gateway.errors import GatewayError
-from gateway.output_filter.pattern_tree import Chain, Chars, Choice, Edge, Node, Repeat, least_width, width
+from fleet.pattern_tree import Chain, Chars, Choice, Edge, Node, Repeat, least_width, width
 
 MAX_WIDTH = 512
 """Characters that a match may have, which is what a stream is held back for."""
@@ -18,7 +17,7 @@ _GROUP = re.compile(r"\((?:\?(?:P?<\w+>|[ims]{0,3}:))?")
 _ENDS = {"^": "begins", "$": "ends", "\\A": "begins", "\\z": "ends", "\\Z": "ends"}
 
 
-class PatternRefused(GatewayError):
+class PatternRefused(ValueError):
     """A pattern can't be used on a stream; the message says why and what would be right."""
 
 
