@@ -28,6 +28,8 @@ WANTED = ROOT / ".ci" / "vllm.in"
 LOCK = ROOT / ".ci" / "sums" / "vllm.lock"
 FOLDER = ROOT / ".tools" / "vllm"
 FREE_BYTES = 8 * 10**9
+MEMORY_BYTES = 5 * 10**9
+"""Two engines take 1.4 GB each, and what drives them beside them."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +51,53 @@ def read_engine(path: Path = VERSIONS) -> Engine:
     return Engine(**tomllib.loads(path.read_text(encoding="utf-8"))["python"]["vllm"])
 
 
-def complaint(engine: Engine, machine: str, cpu_flags: str, python: str | None, free_bytes: int) -> str | None:
+@dataclass(frozen=True)
+class Machine:
+    """What there is."""
+
+    kind: str
+    cpu_flags: str
+    python: str | None
+    free_bytes: int
+    memory_bytes: int
+
+    @property
+    def line(self) -> str:
+        """For people who wonder why."""
+        features = "AVX2" if "avx2" in self.cpu_flags.split() else "no AVX2"
+        room = f"{self.free_bytes / 1e9:.0f} GB of disk and {self.memory_bytes / 1e9:.0f} GB of memory free"
+        return f"{self.kind} with {features}, {room}, Python {self.python or 'missing'}"
+
+
+def complaint(engine: Engine, machine: Machine) -> str | None:
     """Why this machine can't run the engine, or None when it can."""
-    if machine != "x86_64" or "avx2" not in cpu_flags.split():
-        return f"vLLM's CPU build needs Linux on x86_64 with AVX2, this is {machine}"
-    if python is None:
+    if machine.kind != "x86_64" or "avx2" not in machine.cpu_flags.split():
+        return f"vLLM's CPU build needs Linux on x86_64 with AVX2, this is {machine.kind}"
+    if machine.python is None:
         return f"no python{engine.python} on PATH, for which the engine's packages are locked"
-    if free_bytes < FREE_BYTES:
-        return f"{free_bytes / 1e9:.0f} GB are free here, the engine takes {FREE_BYTES / 1e9:.0f}"
+    if machine.free_bytes < FREE_BYTES and not is_installed(engine):
+        return f"{machine.free_bytes / 1e9:.0f} GB are free here, the engine takes {FREE_BYTES / 1e9:.0f}"
+    if machine.memory_bytes < MEMORY_BYTES:
+        return f"{machine.memory_bytes / 1e9:.0f} GB of memory are free, two engines take {MEMORY_BYTES / 1e9:.0f}"
     return None
+
+
+def is_installed(engine: Engine) -> bool:
+    """Whether exactly this one stands in its folder."""
+    stamp = FOLDER / ".installed"
+    return stamp.is_file() and stamp.read_text(encoding="utf-8").strip() == engine.digest
+
+
+def this_machine(engine: Engine) -> Machine:
+    """What there is here."""
+    free = shutil.disk_usage(ROOT).free
+    return Machine(platform.machine(), cpu_flags(), python_for(engine), free, memory_bytes())
+
+
+def memory_bytes(information: Path = Path("/proc/meminfo")) -> int:
+    """What programs may still take, as Linux says it; nothing elsewhere."""
+    lines = information.read_text(encoding="ascii").splitlines() if information.exists() else []
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")), 0)
 
 
 def cpu_flags() -> str:
@@ -86,8 +126,7 @@ def name_the_distribution(engine: Engine, site_packages: Path) -> None:
 
 def put(engine: Engine, python: str) -> None:
     """The engine in its folder, unless it stands there already."""
-    stamp = FOLDER / ".installed"
-    if stamp.is_file() and stamp.read_text(encoding="utf-8").strip() == engine.digest:
+    if is_installed(engine):
         print(f"vLLM {engine.version} stands in {FOLDER.relative_to(ROOT)}")
         return
     print(f"installing vLLM {engine.version} with all that it needs, about 6 GB ...", flush=True)
@@ -98,7 +137,7 @@ def put(engine: Engine, python: str) -> None:
     checked = ("--no-deps", "--require-hashes", "--only-binary", ":all:")
     install.run(uv, "pip", "install", "--quiet", *target, *checked, "-r", LOCK, environment=environment)
     name_the_distribution(engine, FOLDER / "lib" / f"python{engine.python}" / "site-packages")
-    stamp.write_text(engine.digest + "\n", encoding="utf-8")
+    (FOLDER / ".installed").write_text(engine.digest + "\n", encoding="utf-8")
     print(f"installed vLLM {engine.version} in {time.monotonic() - started:.0f} s", flush=True)
 
 
@@ -115,15 +154,16 @@ def lock(engine: Engine) -> None:
 def main(arguments: Sequence[str]) -> int:
     """Installs the engine, or with `--lock` writes its hashes."""
     engine = read_engine()
-    python = python_for(engine)
-    wrong = complaint(engine, platform.machine(), cpu_flags(), python, shutil.disk_usage(ROOT).free)
+    machine = this_machine(engine)
+    wrong = complaint(engine, machine)
+    print(f"tier {engine.tier} on this machine: {machine.line}", flush=True)
     try:
         if "--lock" in arguments:
             lock(engine)
-        elif wrong or python is None:
+        elif wrong or machine.python is None:
             print(f"tier {engine.tier} is left out: {wrong}", flush=True)
         else:
-            put(engine, python)
+            put(engine, machine.python)
     except (install.InstallError, OSError) as error:
         print(f"make tools-engine stopped: {error}", file=sys.stderr)
         return 1

@@ -9,7 +9,7 @@ import pytest
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-FITS = ("x86_64", "sse2 avx avx2", "/usr/bin/python3.11", 10**11)
+FITS = ("x86_64", "sse2 avx avx2", "/usr/bin/python3.11", 10**11, 10**10)
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +40,47 @@ def test_every_package_of_the_list_has_its_hash_and_no_other_is_there(engine_scr
 
 
 def test_a_machine_that_will_do_gets_no_complaint(engine_script: ModuleType) -> None:
-    assert engine_script.complaint(engine_script.read_engine(), *FITS) is None
+    assert engine_script.complaint(engine_script.read_engine(), engine_script.Machine(*FITS)) is None
 
 
 @pytest.mark.parametrize(
     ("place", "value", "told"),
-    [(0, "aarch64", "aarch64"), (1, "sse2", "AVX2"), (2, None, "python3.11"), (3, 10**9, "1 GB are free")],
+    [
+        (0, "aarch64", "aarch64"),
+        (1, "sse2", "AVX2"),
+        (2, None, "python3.11"),
+        (3, 10**9, "1 GB are free"),
+        (4, 2 * 10**9, "2 GB of memory"),
+    ],
 )
-def test_a_machine_that_will_not_do_is_told_why(engine_script: ModuleType, place: int, value, told: str) -> None:
-    machine = [*FITS[:place], value, *FITS[place + 1 :]]
-    assert told in engine_script.complaint(engine_script.read_engine(), *machine)
+def test_a_machine_that_will_not_do_is_told_why(
+    engine_script: ModuleType, monkeypatch, tmp_path: Path, place: int, value, told: str
+) -> None:
+    monkeypatch.setattr(engine_script, "FOLDER", tmp_path)
+    machine = engine_script.Machine(*FITS[:place], value, *FITS[place + 1 :])
+    assert told in engine_script.complaint(engine_script.read_engine(), machine)
 
 
-def test_a_tier_that_is_left_out_is_one_line(engine_script: ModuleType, monkeypatch, capsys) -> None:
+def test_an_engine_that_is_installed_needs_no_more_disk(engine_script: ModuleType, monkeypatch, tmp_path: Path) -> None:
+    engine = engine_script.read_engine()
+    monkeypatch.setattr(engine_script, "FOLDER", tmp_path)
+    (tmp_path / ".installed").write_text(engine.digest)
+    assert engine_script.complaint(engine, engine_script.Machine(*FITS[:3], 10**9, FITS[4])) is None
+
+
+def test_free_memory_is_what_linux_says(engine_script: ModuleType, tmp_path: Path) -> None:
+    said = tmp_path / "meminfo"
+    assert engine_script.memory_bytes(said) == 0
+    said.write_text("MemTotal: 9 kB\nMemAvailable:       7 kB\n")
+    assert engine_script.memory_bytes(said) == 7 * 1024
+
+
+def test_a_tier_that_is_left_out_says_what_there_is_and_why(engine_script: ModuleType, monkeypatch, capsys) -> None:
     monkeypatch.setattr(engine_script, "python_for", lambda _: None)
     assert engine_script.main([]) == 0
-    (line,) = capsys.readouterr().out.splitlines()
+    machine, line = capsys.readouterr().out.splitlines()
+    assert machine.startswith("tier engine on this machine: ")
+    assert "Python missing" in machine
     assert line.startswith("tier engine is left out: ")
 
 
