@@ -52,6 +52,7 @@ def _route(model: str, members: Sequence[StoredDeployment], spec: Document) -> G
     return GatewayRoute.model_validate(
         {
             **passed,
+            "queue": spec.get("queue", {}) | ({"waits_without_engine": True} if any(map(_sleeps, members)) else {}),
             "model": model,
             "tenants": tuple(sorted(admitted)),
             "output_filter": _output_filter(members, spec),
@@ -75,6 +76,12 @@ def _output_filter(members: Sequence[StoredDeployment], spec: Document) -> str:
     asked = sorted({member.route.output_filter for member in members} - {NO_FILTER})
     chosen = str(spec.get("output_filter", NO_FILTER))
     return chosen if chosen != NO_FILTER else next(iter(asked), NO_FILTER)
+
+
+def _sleeps(deployment: StoredDeployment) -> bool:
+    """Whether it may have no engine until somebody waits for one."""
+    scaling = _spec(deployment).get("scaling", {})
+    return bool(scaling.get("min") == 0 or scaling.get("idle", "never") != "never")
 
 
 def _max_output_tokens(members: Sequence[StoredDeployment]) -> int | None:

@@ -114,6 +114,19 @@ def test_an_arm_serves_what_its_workload_is(workload, served):
     assert said.arms[0].serves == ("messages",)
 
 
+@pytest.mark.parametrize(
+    ("scaling", "waits"),
+    [({}, False), ({"min": 1}, False), ({"min": 0}, True), ({"min": 1, "idle": "scale-to-zero"}, True)],
+)
+def test_requests_wait_for_engines_that_may_sleep(scaling, waits):
+    (route,) = routes_of([deployment("a", "chat", scaling=scaling)])
+    assert route.queue.waits_without_engine is waits
+    (said,) = routes_of(
+        [deployment("a", "chat", scaling=scaling)], {"chat": {"queue": {"waits_without_engine": False}}}
+    )
+    assert not said.queue.waits_without_engine
+
+
 def test_an_arm_that_writes_text_serves_what_its_engine_is_known_to_take():
     (route,) = routes_of([deployment("a", "chat", engine="vllm", workload="chat")])
     assert route.arms[0].serves == ("chat", "completion", "responses", "messages", "tokenize", "count-tokens")
