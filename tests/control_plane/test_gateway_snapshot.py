@@ -121,10 +121,8 @@ def test_an_arm_serves_what_its_workload_is(workload, served):
 def test_requests_wait_for_engines_that_may_sleep(scaling, waits):
     (route,) = routes_of([deployment("a", "chat", scaling=scaling)])
     assert route.queue.waits_without_engine is waits
-    (said,) = routes_of(
-        [deployment("a", "chat", scaling=scaling)], {"chat": {"queue": {"waits_without_engine": False}}}
-    )
-    assert not said.queue.waits_without_engine
+    (said,) = routes_of([deployment("a", "chat", scaling=scaling)], {"chat": {"queue": {"max_waiting": 7}}})
+    assert (said.queue.max_waiting, said.queue.waits_without_engine) == (7, waits)
 
 
 def test_an_arm_that_writes_text_serves_what_its_engine_is_known_to_take():
