@@ -18,7 +18,9 @@ def pick_arm(arms: Sequence[GatewayArm], conversation: bytes) -> GatewayArm | No
     stays with its arm whatever the order of the arms, and more weight for one arm moves conversations to it alone.
     """
     candidates = [arm for arm in arms if arm.weight > 0 and usable_endpoints(arm)]
-    return max(candidates, key=lambda arm: _attraction(arm, conversation), default=None)
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    return max(candidates, key=lambda arm: _attraction(arm, conversation), )
 
 
 def arms_of(route: GatewayRoute) -> tuple[GatewayArm, ...]:
@@ -28,7 +30,8 @@ def arms_of(route: GatewayRoute) -> tuple[GatewayArm, ...]:
 
 def arms_for(route: GatewayRoute, tenant: str) -> tuple[GatewayArm, ...]:
     """The arms of a route that a tenant may be sent to."""
-    return tuple(arm for arm in route.arms if not arm.tenants or tenant in arm.tenants)
+    arms = [arm for arm in route.arms if not arm.tenants or tenant in arm.tenants]
+    return route.arms if len(arms) == len(route.arms) else tuple(arms)
 
 
 def order_endpoints(arm: GatewayArm, in_flight: Mapping[str, int], turn: int) -> tuple[str, ...]:
@@ -48,7 +51,7 @@ def pool_of(arm: GatewayArm) -> str:
 
 def usable_endpoints(arm: GatewayArm) -> tuple[GatewayEndpoint, ...]:
     """The endpoints that take new requests."""
-    return tuple(endpoint for endpoint in arm.endpoints if not endpoint.is_draining)
+    return tuple([endpoint for endpoint in arm.endpoints if not endpoint.is_draining])
 
 
 def _attraction(arm: GatewayArm, conversation: bytes) -> float:

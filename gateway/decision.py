@@ -242,7 +242,7 @@ class DecisionCore:
         """Whether the guard has to pass it on; who waits for its turn waits there."""
         if chosen is not None or needs_guard(leg.route, leg.arm, asked.operation, asked.document, leg.edits.edits):
             return True
-        return bool(len(self._turns)) or not self._router.roomy(leg.arm.endpoints, now)
+        return bool(len(self._turns)) or not self._router.is_any_roomy(leg.arm.endpoints, now)
 
     def _admitted(
         self, asked: Asked, leg: Leg, legs: Legs, watch: Stopwatch, chosen: AnswerFilter | None, *, is_guarded: bool

@@ -97,7 +97,8 @@ class EndpointLoad:
 
     def start(self, request: InFlight, now: float) -> None:
         """A request was sent."""
-        self._pass_unwatched(now)
+        if self._waiting:
+            self._pass_unwatched(now)
         if not self._waiting:
             self._head_since = now
         self.in_flight += 1
@@ -126,10 +127,11 @@ class EndpointLoad:
 
     def queued_tokens(self, now: float) -> float:
         """Tokens to compute before a new prompt; what the first one has behind it by now is taken off."""
-        self._pass_unwatched(now)
-        head = next(iter(self._waiting), None)
-        if head is None:
+        if self._waiting:
+            self._pass_unwatched(now)
+        if not self._waiting:
             return 0.0
+        head = next(iter(self._waiting))
         done = min(float(head.tokens), max(0.0, now - self._head_since) * self.tokens_per_second)
         return self._waiting_tokens - done
 
@@ -156,7 +158,8 @@ class EndpointLoad:
 
     def given_tokens(self, now: float) -> float:
         """Uncached tokens that it was given, fading by 1/e in a minute."""
-        return self._given_tokens * math.exp(min(0.0, self._given_at - now) / FADE_SECONDS)
+        age = now - self._given_at
+        return self._given_tokens * math.exp(-age / FADE_SECONDS) if age > 0 else self._given_tokens
 
     def _is_head(self, request: InFlight) -> bool:
         return next(iter(self._waiting), None) is request

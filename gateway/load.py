@@ -66,11 +66,25 @@ class LoadBook:
         would get nothing and never be known.
         """
         found = [self._endpoints.get(address) for address in addresses]
-        known = [item for item in found if item is not None]
-        busiest = max((item.others_waiting for item in known if _is_fresh(item, now)), default=0)
-        fastest = max((rate for item in known if (rate := item.measured_rate)), default=self._tokens_per_second)
+        busiest, fastest = 0, 0.0
+        for item in found:
+            if item is None:
+                continue
+            if item.others_waiting > busiest and _is_fresh(item, now):
+                busiest = item.others_waiting
+            fastest = max(fastest, item.measured_rate or 0.0)
+        fastest = fastest or self._tokens_per_second
         unknown = Load(0, busiest * self._mean_tokens, fastest)
         return [unknown if item is None else self._load(item, busiest, fastest, now) for item in found]
+
+    def below(self, addresses: Iterable[str], most_requests: int) -> list[str]:
+        """Those that have fewer requests than this."""
+        endpoints, found = self._endpoints, []
+        for address in addresses:
+            endpoint = endpoints.get(address)
+            if endpoint is None or endpoint.in_flight < most_requests:
+                found.append(address)
+        return found
 
     def fullness(self, address: str, now: float, lead_seconds: float = LEAD_SECONDS) -> float:
         """How full an endpoint is, 1.0 = it should get nothing more; one that nothing is known of is empty."""

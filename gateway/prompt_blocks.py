@@ -7,7 +7,8 @@ engines keep them apart as well.
 import hashlib
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from gateway.prefix_index import Block
 
@@ -19,8 +20,7 @@ MAX_BLOCKS = 4_096
 _HASH_BYTES = 8
 
 
-@dataclass(frozen=True, slots=True)
-class PromptBlocks:
+class PromptBlocks(NamedTuple):
     """What the router knows of a prompt."""
 
     blocks: tuple[Block, ...]
@@ -30,6 +30,15 @@ class PromptBlocks:
 
 def chain_root(model: str, cache_salt: str | None) -> bytes:
     """Where the chain of a model starts, apart for each salt."""
+    return _unsalted_root(model) if cache_salt is None else _root(model, cache_salt)
+
+
+@lru_cache(maxsize=1024)
+def _unsalted_root(model: str) -> bytes:
+    return _root(model, None)
+
+
+def _root(model: str, cache_salt: str | None) -> bytes:
     hasher = hashlib.blake2b(digest_size=_HASH_BYTES)
     for part in (model, cache_salt):
         data = b"" if part is None else part.encode("utf-8", "surrogatepass")

@@ -7,6 +7,7 @@ both by KV events and metrics. Time and chance are passed in.
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
@@ -58,8 +59,7 @@ class RouterSettings:
     """How many gateways decide side by side."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """The endpoints to try, best first, and what each is believed to have cached."""
 
     request: RoutingRequest
@@ -68,7 +68,7 @@ class Choice:
     @property
     def addresses(self) -> tuple[str, ...]:
         """The retry plan."""
-        return tuple(candidate.address for candidate in self.candidates)
+        return tuple([candidate.address for candidate in self.candidates])
 
 
 class Router:
@@ -112,8 +112,7 @@ class Router:
 
         ``pool`` says whose turn it is in round robin.
         """
-        pool_names = sorted(endpoint.address for endpoint in endpoints if not endpoint.is_draining)
-        names = [name for name in self.ejections.usable(pool_names, now) if not self._is_full(name)]
+        names = self._open(sorted([one.address for one in endpoints if not one.is_draining]), now)
         if not names:
             return Choice(request, ())
         turn = self._turns.get(pool, 0)
@@ -131,16 +130,21 @@ class Router:
             address, pool, now, is_counted=is_counted
         )
 
+    def _open(self, pool: Sequence[str], now: float) -> list[str]:
+        """Those of a pool that take one more request, whatever it is."""
+        return self._loads.below(self.ejections.usable(pool, now), self._settings.most_requests)
+
     def _is_full(self, address: str) -> bool:
         return self._loads.in_flight(address) >= self._settings.most_requests
 
     def send(self, choice: Choice, now: float, *, place: int = 0, is_watched: bool = True) -> InFlight:
         """The request goes to an endpoint of the choice; what is returned must be told its end."""
         candidate, request = choice.candidates[place], choice.request
-        deepest = max(other.cached_tokens for other in choice.candidates) // request.block_tokens
-        if self._policy.uses_prefixes and 0 < deepest <= len(request.blocks):
-            index = self._indexes.of(request.block_tokens)
-            index.add_work(request.blocks[deepest - 1], candidate.uncached_tokens)
+        if self._policy.uses_prefixes and request.blocks:
+            deepest = max([other.cached_tokens for other in choice.candidates]) // request.block_tokens
+            if 0 < deepest <= len(request.blocks):
+                index = self._indexes.of(request.block_tokens)
+                index.add_work(request.blocks[deepest - 1], candidate.uncached_tokens)
         self._note(candidate.address, request, now)
         self.ejections.pause(candidate.address, self.hosted_limits.sent(candidate.address, now), now)
         return self._loads.start(candidate.address, candidate.uncached_tokens, now, is_watched=is_watched)
@@ -165,14 +169,17 @@ class Router:
         index = self._indexes.of(request.block_tokens)
         depths = index.depths(request.blocks, now) if self._policy.uses_prefixes else {}
         homes = index.depths((request.session,), now) if request.session is not None else {}
-        common = self._common_tokens(request, [depths.get(name, 0) for name in names])
-        found = []
+        common = self._common_tokens(request, [depths.get(name, 0) for name in names]) if depths else 0
+        whole, found = request.prompt_tokens or 1, []
         for name, load in zip(names, self._loads.loads(names, now), strict=True):
             cached = depths.get(name, 0) * request.block_tokens
             if name in homes:
                 cached = max(cached, int(_SESSION_SHARE * request.prompt_tokens))
-            uncached, priced = request.prompt_tokens - cached, request.prompt_tokens - max(cached, common)
-            found.append(Candidate(name, load, cached, max(1, uncached), max(1, priced)))
+            if cached or common:
+                uncached, priced = whole - cached, whole - max(cached, common)
+                found.append(Candidate(name, load, cached, max(1, uncached), max(1, priced)))
+            else:
+                found.append(Candidate(name, load, 0, whole, whole))
         return found
 
     def _common_tokens(self, request: RoutingRequest, depths: Sequence[int]) -> int:
@@ -193,10 +200,16 @@ class Router:
         self, endpoints: Iterable[GatewayEndpoint], now: float, lead_seconds: float = LEAD_SECONDS
     ) -> tuple[GatewayEndpoint, ...]:
         """The endpoints that should get something more now, by their metrics and by what was sent to them."""
-        names = [endpoint.address for endpoint in endpoints if not endpoint.is_draining]
-        usable = [name for name in self.ejections.usable(names, now) if not self._is_full(name)]
-        free = {name for name in usable if self._loads.fullness(name, now, lead_seconds) < 1.0}
+        names = self._open([one.address for one in endpoints if not one.is_draining], now)
+        free = {name for name in names if self._loads.fullness(name, now, lead_seconds) < 1.0}
         return tuple(endpoint for endpoint in endpoints if endpoint.address in free)
+
+    def is_any_roomy(self, endpoints: Iterable[GatewayEndpoint], now: float) -> bool:
+        """Whether one of the endpoints should get something more now."""
+        for name in self._open([one.address for one in endpoints if not one.is_draining], now):
+            if self._loads.fullness(name, now) < 1.0:
+                return True
+        return False
 
     def has_room(self, address: str, now: float) -> bool:
         """Whether one endpoint should get something more now; whether it is ejected is not asked."""
@@ -217,6 +230,8 @@ class Router:
 
     def block_tokens(self, arms: Iterable[GatewayArm]) -> int | None:
         """Into blocks of how many tokens the engines of a route cut prompts; ``None`` = none has said so."""
+        if not self._block_tokens:
+            return None
         addresses = (endpoint.address for arm in arms for endpoint in arm.endpoints)
         return next((self._block_tokens[address] for address in addresses if address in self._block_tokens), None)
 

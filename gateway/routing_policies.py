@@ -26,8 +26,7 @@ class PolicyName(StrEnum):
     ESTIMATED_TTFT = "estimated_ttft"
 
 
-@dataclass(frozen=True, slots=True)
-class RoutingRequest:
+class RoutingRequest(NamedTuple):
     """What the router knows of a request; nothing of its text."""
 
     blocks: tuple[Block, ...] = ()
@@ -201,13 +200,13 @@ class CheapestOfEquals:
 
     def order(self, priced: Sequence[tuple[float, Candidate]], chance: Random) -> list[Candidate]:
         """The cheapest first."""
-        least = min(price for price, _ in priced)
-        limit = least * (1 + self.tolerance)
-        ranked = sorted(
-            (price > limit, price if price > limit else candidate.load.given_tokens, chance.random(), place)
-            for place, (price, candidate) in enumerate(priced)
-        )
-        return [priced[place][1] for *_, place in ranked]
+        limit = min([price for price, _ in priced]) * (1 + self.tolerance)
+        ranked = []
+        for place, (price, candidate) in enumerate(priced):
+            is_dear = price > limit
+            ranked.append((is_dear, price if is_dear else candidate.load.given_tokens, chance.random(), place))
+        ranked.sort()
+        return [priced[rank[3]][1] for rank in ranked]
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +235,9 @@ class Policy:
         """All candidates, best first; those that filters left out come last."""
         kept = situation
         for rule in self.filters:
-            kept = kept._replace(candidates=rule.keep(kept) or kept.candidates)
+            left = rule.keep(kept)
+            if 0 < len(left) < len(kept.candidates):
+                kept = kept._replace(candidates=left)
         ordered = self._ordered(kept, situation, chance)
         if len(ordered) < len(situation.candidates):
             left_out = [candidate for candidate in situation.candidates if candidate not in kept.candidates]
