@@ -15,12 +15,16 @@ The store is never told how much of a grant was spent. What a gateway that dies 
 minute's bucket fills up again, slots end with `SLOT_SECONDS`, of a day or month it is a 200th of the gateway's share.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 SLOT_SECONDS = 30.0
 """Slots of a gateway that was not heard of for so long are free again."""
+
+
+_STOCK_SECONDS = 40 * 86400.0
 
 
 class Kind(StrEnum):
@@ -92,6 +96,17 @@ class MemoryBudgets:
         granted = _SERVE[wish.kind](budget, wish, now)
         self._answers[asker] = (wish.serial, granted)
         return granted
+
+    def taken(self) -> dict[str, int]:
+        """What was taken of each budget that does not come back."""
+        stocks = ((key, budget) for (key, kind), budget in self._budgets.items() if kind is Kind.STOCK)
+        return {key: int(budget.amount) for key, budget in stocks if budget.amount}
+
+    def restore(self, taken: Mapping[str, int], now: float) -> None:
+        """Go on from what was taken."""
+        for key, amount in taken.items():
+            if now - float(key.rpartition("/")[2]) < _STOCK_SECONDS:
+                self._budgets[key, Kind.STOCK] = _Budget(amount, now)
 
 
 def _flow(budget: _Budget, wish: Wish, now: float) -> int:

@@ -7,7 +7,7 @@ from fleet.budget import PICODOLLARS_PER_USD
 from gateway.accounts import ClosedAccount
 from gateway.budget_lines import BudgetLine, Unit
 from gateway.rate_limit_headers import Header
-from gateway.refusals import quoted
+from gateway.refusals import Reason, Refused, quoted, refuse
 
 _RATE_LIMIT = "rate_limit_exceeded"
 _QUOTA = "insufficient_quota"
@@ -51,6 +51,10 @@ class Exhausted:
             return f"{self._asks()} than the limit of {limit} ever allows. {self._remedy()}"
         wait = max(1, math.ceil(self.wait_seconds))
         return f"The limit of {limit} has no room left for this request{self._asked()}. Try again in {wait} s."
+
+    def refused(self, tenant: str, model: str) -> Refused:
+        """The answer."""
+        return refuse(Reason(self.code), self.message, headers=self.headers, tenant=tenant, model=model)
 
     def _asks(self) -> str:
         counts_tokens = self.unit in (Unit.TOKENS_PER_MINUTE, Unit.TOKENS_PER_DAY, Unit.USD_PER_MONTH)

@@ -1,13 +1,15 @@
 """The room that a pool has at one moment, and for whom: all of it, or all but what is kept free. Pure."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from fleet.snapshot import GatewayArm, GatewayEndpoint
+from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute
+from gateway.arms import usable_endpoints
 from gateway.fair_queue import Waiting
 from gateway.router import Router
 from gateway.running_shares import RunningShares
+from gateway.token_lease import Share
 
 KEPT_SLOTS = 0.05
 """Of what a route may have at engines at once, for tenants that are not above their share."""
@@ -37,6 +39,18 @@ class Slots(NamedTuple):
             return ()
         most = math.ceil(limit / max(1, self.endpoints))
         return tuple(endpoint for endpoint in endpoints if self.at(endpoint.address) < most)
+
+
+def limits_of(routes: Iterable[GatewayRoute], share: Share) -> dict[str, tuple[int, int]]:
+    """Of each model with a limit: this process's part of it, one at least, and how many endpoints there are."""
+    return {
+        route.model: (
+            max(1, share.of(route.concurrent_requests)) if route.concurrent_requests else 0,
+            sum(len(usable_endpoints(arm)) for arm in route.arms),
+        )
+        for route in routes
+        if route.concurrent_requests is not None
+    }
 
 
 class Room:

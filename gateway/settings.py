@@ -133,6 +133,16 @@ class GatewaySettings(BaseModel):
         return self.socket_path.with_name(f"{self.socket_path.name}-ws")
 
     @property
+    def hub_path(self) -> Path:
+        """The Unix socket by which workers share budgets."""
+        return self.socket_path.with_name(f"{self.socket_path.name}-hub")
+
+    @property
+    def hub_budgets_path(self) -> Path:
+        """What the workers together took of a day's or month's budget."""
+        return self.state_dir / "shared-budgets.json"
+
+    @property
     def envoy_path(self) -> Path:
         """Envoy's bootstrap configuration."""
         return self.state_dir / "envoy.json"

@@ -30,6 +30,9 @@ class Share:
         return limit // self.gateways + (self.position < limit % self.gateways)
 
 
+THE_WHOLE = Share()
+
+
 class _Hold(NamedTuple):
     alone: TokenBucket | CalendarAccount | None
     """``None`` = it was drawn on the lease."""

@@ -11,13 +11,14 @@ from functools import partial
 from random import Random
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute
-from gateway.arms import arms_for, pick_arm, pool_of, usable_endpoints
+from gateway.arms import arms_for, pick_arm, pool_of
 from gateway.fair_queue import FairQueue, Waiting
-from gateway.pool_room import Room, Slots
+from gateway.pool_room import Room, Slots, limits_of
 from gateway.refusals import Reason, Refused, refuse
 from gateway.router import InFlight, Router
 from gateway.running_shares import RunningModels, RunningShares
 from gateway.service_cost import OutputGuess, service
+from gateway.token_lease import THE_WHOLE, Share
 from gateway.token_usage import TokenUsage
 from gateway.turn_words import Outcome, Waited, Wish, refusal_message
 
@@ -79,11 +80,13 @@ class Turns:
         on_waited: Callable[[Waited], None] = lambda _: None,
         *,
         new_queue: Callable[[], FairQueue] = FairQueue,
+        share: Share = THE_WHOLE,
     ) -> None:
         self._router = router
         self._chance = chance
         self._on_waited = on_waited
         self._new_queue = new_queue
+        self._share = share
         self._guess = OutputGuess()
         self._pools: dict[str, _Pool] = {}
         self._running = RunningModels()
@@ -107,11 +110,7 @@ class Turns:
     def replace(self, routes: Mapping[tuple[str, str], GatewayRoute], tenants: Collection[str], now: float) -> None:
         """Other routes (by tenant and model) from now on; who waits for an arm that is gone moves to another."""
         self._routes = routes
-        self._limits = {
-            route.model: (route.concurrent_requests, sum(len(usable_endpoints(arm)) for arm in route.arms))
-            for route in routes.values()
-            if route.concurrent_requests is not None
-        }
+        self._limits = limits_of(routes.values(), self._share)
         self._guess.keep_only(tenants)
         arms = {pool_of(arm): arm for route in routes.values() for arm in route.arms}
         for key, pool in tuple(self._pools.items()):
