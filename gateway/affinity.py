@@ -2,25 +2,28 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from gateway.plain_texts import INSTRUCTIONS, framed, opening
 from gateway.prompt_blocks import PromptBlocks, chain_root, text_blocks, token_blocks
 from gateway.prompt_text import prompt_text, prompt_tokens_given
 
 DEFAULT_BLOCK_TOKENS = 16
 _ROLE_AND_CONTENT = 2
 _SORTED = json.JSONEncoder(sort_keys=True)
-_INSTRUCTIONS = frozenset({"system", "developer"})
 
 
-def conversation_key(tenant: str, model: str, document: Mapping[str, object]) -> bytes:
+def conversation_key(
+    tenant: str, model: str, document: Mapping[str, object], texts: Sequence[str] | None = None
+) -> bytes:
     """A digest that stays the same through a conversation and differs between conversations.
 
     A chat is known by its messages up to the first that is no instruction: an application's instructions alone are
     shared by all its conversations, and would send every one of them to the same arm. The input of a response is a chat
     where it is a list of messages. A plain prompt, an input or a query has no turns; the whole of it counts.
+    ``texts`` = of a chat that is nothing else.
     """
-    plain = _plain_opening(document)
+    plain = _plain_opening(document) if texts is None else opening(texts)
     return _digest(tenant, model, _opening(document)) if plain is None else _digest(tenant, model, *plain)
 
 
@@ -30,10 +33,13 @@ def prompt_blocks(
     model: str,
     cache_salt: str | None = None,
     block_tokens: int = DEFAULT_BLOCK_TOKENS,
+    texts: Sequence[str] | None = None,
 ) -> PromptBlocks:
     """The blocks of a request's prompt: of tokens (``block_tokens`` each, as the engine has them) where it gives token
-    ids, else of text."""
+    ids, else of text. ``texts`` = of a chat that is nothing else."""
     root = chain_root(model, cache_salt)
+    if texts is not None:
+        return text_blocks(framed(texts), root)
     tokens = prompt_tokens_given(document)
     if tokens is not None:
         return token_blocks(tokens, root, block_tokens)
@@ -51,12 +57,11 @@ def session_key(tenant: str, model: str, session: str) -> int:
 
 
 def _digest(*parts: str) -> bytes:
-    hasher = hashlib.blake2b(digest_size=16)
+    framed_parts: list[bytes] = []
     for part in parts:
         data = part.encode("utf-8", "surrogatepass")
-        hasher.update(len(data).to_bytes(8, "big"))
-        hasher.update(data)
-    return hasher.digest()
+        framed_parts += (len(data).to_bytes(8, "big"), data)
+    return hashlib.blake2b(b"".join(framed_parts), digest_size=16).digest()
 
 
 def _plain_opening(document: Mapping[str, object]) -> list[str] | None:
@@ -93,6 +98,6 @@ def _opening_messages(messages: list[object]) -> list[object]:
     for message in messages:
         opening.append(message)
         role = message.get("role") if isinstance(message, dict) else None
-        if not (isinstance(role, str) and role in _INSTRUCTIONS):
+        if not (isinstance(role, str) and role in INSTRUCTIONS):
             break
     return opening

@@ -1,6 +1,6 @@
 """What a request asks for: its path, its document, and the route that its caller may use. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fleet.snapshot import GatewayRoute
@@ -8,6 +8,7 @@ from gateway.authentication import Caller
 from gateway.form_document import parse_form
 from gateway.index import SnapshotIndex
 from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, public_path
+from gateway.plain_texts import plain_texts
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
 from gateway.route_limits import route_for
@@ -34,6 +35,8 @@ class Asked:
     operation: Operation
     caller: Caller
     route: GatewayRoute
+    texts: Sequence[str] | None = field(default=None, repr=False)
+    """Of a chat that is nothing else; ``None`` = everything has to be looked for in the document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,9 @@ def asked_of(index: SnapshotIndex, caller: Caller, request: Request, operation: 
     if isinstance(allowed, Refused):
         return allowed
     route = route_for(allowed, operation, document, caller.tenant.name)
-    return route if isinstance(route, Refused) else Asked(request, document, operation, caller, route)
+    if isinstance(route, Refused):
+        return route
+    return Asked(request, document, operation, caller, route, plain_texts(document))
 
 
 def asked_instead(asked: Asked, route: GatewayRoute) -> Asked | None:

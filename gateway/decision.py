@@ -196,7 +196,7 @@ class DecisionCore:
 
     def _admit(self, asked: Asked, index: SnapshotIndex, now: float, watch: Stopwatch) -> Allowed | Refused:
         tenant, route = asked.caller.tenant, asked.route
-        size = estimate(asked.document, dialect_of(asked.operation))
+        size = estimate(asked.document, dialect_of(asked.operation), texts=asked.texts)
         if isinstance(size, BadField):
             return refuse(Reason.BAD_FIELD, size.message, param=size.name, tenant=tenant.name, model=route.model)
         chosen = filter_for(index, asked)
@@ -235,7 +235,8 @@ class DecisionCore:
 
     def _route(self, asked: Asked, arms: Sequence[GatewayArm], now: float) -> tuple[GatewayArm, Choice] | None:
         wanted = routing_request(asked, self._router.block_tokens(arms))
-        found = self._router.route(arms, conversation_of(asked), wanted, now, self._chance)
+        conversation = conversation_of(asked) if len(arms) > 1 else b""
+        found = self._router.route(arms, conversation, wanted, now, self._chance)
         return found or asleep(asked.route, arms, wanted)
 
     def _needs_guard(self, asked: Asked, leg: Leg, chosen: AnswerFilter | None, now: float) -> bool:

@@ -1,6 +1,6 @@
 """What a prompt is made of: texts, token ids, and pictures, sounds and documents, wherever a request has them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -119,6 +119,11 @@ def prompt_tokens(document: Mapping[str, object], parts: PartTokens) -> tuple[in
             prompt.add_schema(document[name])
     tokens = prompt.tokens + text_tokens("".join(prompt.texts))
     return tokens + _repeated_query_tokens(document), _prompts(document.get("prompt"))
+
+
+def plain_tokens(texts: Sequence[str]) -> int:
+    """The same for a chat that is nothing but the role and the text of each message."""
+    return _CHAT_TOKENS + _MESSAGE_TOKENS * (len(texts) // 2) + text_tokens("".join(reversed(texts)))
 
 
 def upload_tokens(document: Mapping[str, object], parts: PartTokens) -> int:

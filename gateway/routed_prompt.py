@@ -11,7 +11,7 @@ def conversation_of(asked: Asked) -> bytes:
     tenant, model, session = asked.caller.tenant.name, asked.route.model, _session(asked)
     if session is not None:
         return named_conversation(tenant, model, session)
-    return conversation_key(tenant, model, asked.document)
+    return conversation_key(tenant, model, asked.document, asked.texts)
 
 
 def routing_request(asked: Asked, block_tokens: int | None) -> RoutingRequest:
@@ -22,6 +22,7 @@ def routing_request(asked: Asked, block_tokens: int | None) -> RoutingRequest:
         model=route.model,
         cache_salt=salt_of(asked, route),
         block_tokens=block_tokens or DEFAULT_BLOCK_TOKENS,
+        texts=asked.texts,
     )
     key = None if session is None else session_key(tenant, route.model, session)
     return RoutingRequest(prompt.blocks, prompt.block_tokens, prompt.prompt_tokens, key)

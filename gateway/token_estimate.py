@@ -4,12 +4,13 @@ Token ids are counted exactly. Whatever a tokenizer would make of the rest, an e
 the estimate decides how much is held until then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gateway.paths import Operation
-from gateway.prompt_parts import PartTokens, prompt_tokens, upload_tokens
+from gateway.prompt_parts import PartTokens, plain_tokens, prompt_tokens, upload_tokens
 from gateway.reservations import Demand
 
 MOST_TOKENS = 2**31 - 1
@@ -70,8 +71,7 @@ class BadField:
     """For the client: the value if it is a number, else its kind, and what would be right."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenEstimate:
+class TokenEstimate(NamedTuple):
     """What the request says about its size."""
 
     input_tokens: int
@@ -95,8 +95,10 @@ class TokenEstimate:
 _PARTS = PartTokens()
 
 
-def estimate(document: Mapping[str, object], dialect: Dialect, parts: PartTokens = _PARTS) -> TokenEstimate | BadField:
-    """What a request may come to, or the field that is wrong.
+def estimate(
+    document: Mapping[str, object], dialect: Dialect, parts: PartTokens = _PARTS, texts: Sequence[str] | None = None
+) -> TokenEstimate | BadField:
+    """What a request may come to, or the field that is wrong; ``texts`` = of a chat that is nothing else.
 
     Where two fields bound the output the larger counts: engines differ on which one they obey.
     """
@@ -117,7 +119,7 @@ def estimate(document: Mapping[str, object], dialect: Dialect, parts: PartTokens
         if isinstance(figure, BadField):
             return figure
         sequences = max(sequences, figure or 1)
-    input_tokens, prompts = prompt_tokens(document, parts)
+    input_tokens, prompts = prompt_tokens(document, parts) if texts is None else (plain_tokens(texts), 1)
     return TokenEstimate(input_tokens, sequences * prompts, output_tokens)
 
 
