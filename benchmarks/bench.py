@@ -33,6 +33,7 @@ class Benchmark:
 BENCHMARKS = (
     Benchmark("Speed: over plain Envoy and beside other routers", "gateway_speed.py", ("--quick", "--without-peers")),
     Benchmark("Routing: a real trace in the reference model", "routing.py", ("--quick",)),
+    Benchmark("Routing: sessions on two real engines", "engine_routing.py", None),
     Benchmark("Fair queues: one tenant floods", "fair_queue.py", ("--seeds", "1")),
     Benchmark("Output filter: the cost of a chunk", "output_filter.py", ("--chunks", "5000", "--rounds", "1")),
     Benchmark("Output filter: a chunk's whole way through the gateway", "output_filter_path.py", ("--quick",)),

@@ -29,11 +29,14 @@ class Fleet:
         key = {"acme": self.world.acme_key, "globex": self.world.globex_key}[tenant]
         return httpx2.Client(base_url=self.gateway.url, headers={"authorization": f"Bearer {key}"}, timeout=90)
 
-    def records(self, count: int) -> list[dict[str, object]]:
-        """The newest usage records, once so many are there."""
-        usage = self.gateway.control_plane.usage
-        wait_for(lambda: len(usage) >= count, f"{count} usage records", seconds=30)
-        return usage
+    def records(self, moment: float, count: int = 1) -> list[dict[str, object]]:
+        """The usage records of requests since a moment, once so many are there."""
+
+        def found() -> list[dict[str, object]]:
+            return [item for item in self.gateway.control_plane.usage if item["admitted_unix_seconds"] >= moment]
+
+        wait_for(lambda: len(found()) >= count, f"{count} usage records", seconds=30)
+        return found()
 
 
 def snapshot_of(world: World, engines: tuple[RealEngine, ...]) -> GatewaySnapshot:

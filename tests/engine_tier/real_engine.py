@@ -6,7 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx2
@@ -33,6 +33,7 @@ class RealEngine:
     port: int
     process: "subprocess.Popen[bytes]"
     log: Path
+    client: httpx2.Client = field(default_factory=lambda: httpx2.Client(timeout=30, trust_env=False))
 
     @property
     def address(self) -> str:
@@ -42,16 +43,17 @@ class RealEngine:
     def url(self) -> str:
         return f"http://{self.address}"
 
-    def metric(self, name: str) -> float:
-        page = httpx2.get(f"{self.url}/metrics", timeout=30).text
-        return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
+    def metric(self, *names: str) -> float:
+        """The sum of all series that begin so, on one page."""
+        page = self.client.get(f"{self.url}/metrics").text
+        return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(names))
 
     def is_idle(self) -> bool:
-        return self.metric("vllm:num_requests_running{") == 0 and self.metric("vllm:num_requests_waiting{") == 0
+        return self.metric("vllm:num_requests_running{", "vllm:num_requests_waiting{") == 0
 
     def is_healthy(self) -> bool:
         with suppress(httpx2.TransportError):
-            return httpx2.get(f"{self.url}/health", timeout=2).status_code == 200
+            return self.client.get(f"{self.url}/health", timeout=2).status_code == 200
         return False
 
     def last_words(self) -> str:
@@ -144,6 +146,7 @@ def _await(engine: RealEngine) -> None:
 
 def _end(engine: RealEngine) -> None:
     """Its workers are of its own process group: none outlives it."""
+    engine.client.close()
     with suppress(subprocess.TimeoutExpired):
         engine.process.wait(END_SECONDS)
     with suppress(ProcessLookupError):

@@ -45,13 +45,14 @@ class Session:
         return self.messages
 
 
-def play(client: httpx2.Client, model_of: Callable[[int], str], seed: int) -> list[Turn]:
+def play(client: httpx2.Client, model_of: Callable[[int], str], seed: int, name: str) -> list[Turn]:
     """All turns of all sessions, one request after the other; the order of sessions is another one in each round.
 
-    ``model_of`` names the model of the nth request.
+    ``model_of`` names the model of the nth request. The seed makes the order, with the name also the texts: two names
+    have no prompt in common.
     """
     order = random.Random(seed)  # noqa: S311 - the same order each time
-    sessions = [Session(number, random.Random(f"{seed}-{number}")) for number in range(SESSIONS)]  # noqa: S311
+    sessions = [Session(number, random.Random(f"{name}-{seed}-{number}")) for number in range(SESSIONS)]  # noqa: S311
     turns: list[Turn] = []
     for number in range(TURNS):
         order.shuffle(sessions)

@@ -19,6 +19,8 @@ FORCED = "Contact jane.doe@example.com or +1 415 555 0134, card 4111 1111 1111 1
 MASKED = "Contact [EMAIL] or [PHONE], card [CARD], SSN [SSN]. Bye"
 COMPLETIONS = "/v1/completions"
 FREED_SECONDS = 0.5
+ORDER = 6
+"""Of sessions in turn, by which they find 0.40 again; the mean of all orders is 0.43."""
 ENDLESS = {"max_tokens": 3_000, "ignore_eos": True}
 
 
@@ -35,7 +37,7 @@ def chat(model, text="Say hello to the fleet.", **members):
 
 def forced(model, text=FORCED, **members):
     regex = text.replace(".", r"\.").replace("+", r"\+")
-    return chat(model, max_tokens=200, structured_outputs={"regex": regex}, **members)
+    return chat(model, max_tokens=200, temperature=0, structured_outputs={"regex": regex}, **members)
 
 
 def lines_of(stream):
@@ -91,7 +93,7 @@ def test_text_without_anything_planted_passes_the_filter_byte_for_byte(real_flee
 
 
 def test_ten_clients_that_leave_free_the_engine_at_once(real_fleet):
-    engine, took = real_fleet.engines[0], []
+    engine, begin, took = real_fleet.engines[0], time.time(), []
     wait_for(engine.is_idle, "an idle engine", seconds=30)
     with real_fleet.client() as client:
         for number in range(10):
@@ -105,18 +107,19 @@ def test_ten_clients_that_leave_free_the_engine_at_once(real_fleet):
             wait_for(engine.is_idle, "an engine without requests", seconds=30)
             took.append(time.monotonic() - left)
     assert max(took) <= FREED_SECONDS, took
+    assert all(record["basis"] == "counted" for record in real_fleet.records(begin, 10))
 
 
 @pytest.mark.parametrize("members", [{}, {"stream": True}, {"stream": True, "stream_options": {"include_usage": True}}])
 def test_usage_settles_to_the_engines_own_numbers(real_fleet, members):
-    engine, known = real_fleet.engines[0], len(real_fleet.gateway.control_plane.usage)
+    engine, begin = real_fleet.engines[0], time.time()
     wait_for(engine.is_idle, "an idle engine", seconds=30)
     before = totals(engine)
     with real_fleet.client() as client:
         body = chat(FIRST, "How many tokens?", max_tokens=23, ignore_eos=True, **members)
         answer = client.post(CHAT, json=body)
     assert answer.status_code == 200
-    record = real_fleet.records(known + 1)[-1]
+    (record,) = real_fleet.records(begin)
     counted = [after - start for after, start in zip(totals(engine), before, strict=True)]
     assert record["basis"] == "usage"
     assert [record["input_tokens"], record["output_tokens"]] == counted
@@ -132,7 +135,7 @@ def test_usage_settles_to_the_engines_own_numbers(real_fleet, members):
 
 
 def test_who_leaves_early_pays_for_what_was_written_until_then(real_fleet):
-    engine, known = real_fleet.engines[0], len(real_fleet.gateway.control_plane.usage)
+    engine, begin = real_fleet.engines[0], time.time()
     wait_for(engine.is_idle, "an idle engine", seconds=30)
     before = totals(engine)
     with real_fleet.client() as client:
@@ -141,7 +144,7 @@ def test_who_leaves_early_pays_for_what_was_written_until_then(real_fleet):
             while got.count(b"data: ") < 40:
                 got += next(pieces)
             pieces.close()
-        record = real_fleet.records(known + 1)[-1]
+        (record,) = real_fleet.records(begin)
     wait_for(engine.is_idle, "an engine without requests", seconds=30)
     prompt, generated = (after - start for after, start in zip(totals(engine), before, strict=True))
     assert record["end"] != "whole"
@@ -166,8 +169,8 @@ def test_a_route_that_parts_tenants_parts_their_cached_prompts(real_fleet):
 
 def test_sessions_find_their_cached_prompts_again_and_in_turn_they_do_not(real_fleet):
     with real_fleet.client() as client:
-        in_turn = play(client, lambda number: (FIRST, SECOND)[number % 2], seed=1)
-        routed = play(client, lambda _: BOTH, seed=2)
+        in_turn = play(client, lambda number: (FIRST, SECOND)[number % 2], ORDER, "in turn")
+        routed = play(client, lambda _: BOTH, ORDER, "routed")
     assert cached_ratio(in_turn) < 0.5
     assert cached_ratio(routed) >= 0.9
 
@@ -221,7 +224,7 @@ def test_the_simulated_engine_has_the_same_metrics_with_the_same_labels(real_fle
 
 def test_an_engine_killed_in_the_middle_is_an_error_event_and_others_serve_on(real_fleet):
     """The last one: it takes an engine away."""
-    engine, known = real_fleet.engines[1], len(real_fleet.gateway.control_plane.usage)
+    engine, begin = real_fleet.engines[1], time.time()
     with real_fleet.client() as client:
         with client.stream("POST", CHAT, json=chat(SECOND, stream=True, **ENDLESS)) as stream:
             pieces, got = stream.iter_raw(), b""
@@ -232,7 +235,7 @@ def test_an_engine_killed_in_the_middle_is_an_error_event_and_others_serve_on(re
         last = json.loads(got.split(b"\n\n")[-2].removeprefix(b"data: "))
         assert last["error"]["code"] == "engine_lost"
         assert contents(got)
-        record = real_fleet.records(known + 1)[-1]
+        (record,) = real_fleet.records(begin)
         assert (record["end"] != "whole", record["output_tokens"] >= 8) == (True, True)
         answers = [client.post(CHAT, json=chat(BOTH, f"{number}", max_tokens=2)) for number in range(6)]
         assert [answer.status_code for answer in answers] == [200] * 6
