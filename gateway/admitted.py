@@ -203,6 +203,11 @@ class Admitted:
             self._in_flight.first_token(self._clock())
             self._waiting.look()
 
+    def never_came(self) -> None:
+        """Its client left before Envoy passed it on: no engine had it."""
+        self._address = ""
+        self.end(Ending(End.CLIENT_LEFT, 0, None))
+
     def end(self, ending: Ending) -> None:
         """It is over: nothing is held any more, in budgets or at an endpoint."""
         if self._is_over:

@@ -10,6 +10,7 @@ from gateway.ext_authz import (
     IDENTITY_HEADER,
     MODEL_HEADER,
     TENANT_HEADER,
+    TICKET_HEADER,
     UNGUARDED_HEADER,
     WORKER_HEADER,
 )
@@ -25,8 +26,8 @@ BATCH_BYTES = 16 * 1024
 def access_logs(workers: Sequence[WorkerSockets]) -> list[Json]:
     """The logs of the public listener."""
     if len(workers) == 1:
-        return [_lines(), _told(0, _UNGUARDED)]
-    return [_lines(), *(_told(number, _unguarded_of(worker)) for number, worker in enumerate(workers))]
+        return [_lines(), _told(0, _ENDS)]
+    return [_lines(), *(_told(number, _ends_of(worker)) for number, worker in enumerate(workers))]
 
 
 def access_log_options() -> Json:
@@ -71,7 +72,7 @@ def _lines() -> Json:
 
 
 def _told(worker: int, which: Json) -> Json:
-    """Requests that no guard passes on: what they hold is given back by this, in the worker that admitted them."""
+    """What these requests hold is given back by this, in the worker that admitted them."""
     service = {
         "log_name": "ended",
         "transport_api_version": "V3",
@@ -93,11 +94,15 @@ def _decided(header: str, value: Json) -> Json:
     return {"metadata_filter": {"matcher": matcher, "match_if_key_not_found": False}}
 
 
-_UNGUARDED = _decided(UNGUARDED_HEADER, {"present_match": True})
+_PRESENT: Json = {"present_match": True}
+_UNFINISHED: Json = {"and_filter": {"filters": [{"response_flag_filter": {}}, _decided(TICKET_HEADER, _PRESENT)]}}
+"""Some of them never reached the guard, because their client left or nobody listened there."""
+_ENDS: Json = {"or_filter": {"filters": [_decided(UNGUARDED_HEADER, _PRESENT), _UNFINISHED]}}
+"""Of requests that no guard passes on each, of the others those that Envoy could not bring to their end."""
 
 
-def _unguarded_of(worker: WorkerSockets) -> Json:
-    return {"and_filter": {"filters": [_UNGUARDED, _decided(WORKER_HEADER, _exactly(str(worker.guard)))]}}
+def _ends_of(worker: WorkerSockets) -> Json:
+    return {"and_filter": {"filters": [_ENDS, _decided(WORKER_HEADER, _exactly(str(worker.guard)))]}}
 
 
 def _exactly(text: str) -> Json:

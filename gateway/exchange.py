@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 Headers = tuple[tuple[str, str], ...]
@@ -17,12 +17,14 @@ class HttpResponse:
     status: int
     headers: Headers = ()
     body: bytes = b""
+    on_unread: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    """Told when the peer leaves before it can have read this; `None` = nothing hangs on it."""
 
 
 class Exchange:
     """Where the answer goes. Whoever answers is told when the client leaves, and when it reads too slowly."""
 
-    __slots__ = ("_is_begun", "_is_over", "_keeps_alive", "_on_end", "_transport", "on_flow", "on_gone")
+    __slots__ = ("_is_begun", "_is_over", "_keeps_alive", "_on_end", "_transport", "on_flow", "on_gone", "on_unread")
 
     def __init__(self, transport: asyncio.Transport, *, keeps_alive: bool, on_end: Callable[[bool], None]) -> None:
         self._transport = transport
@@ -31,6 +33,8 @@ class Exchange:
         """Told once the answer is whole, with whether the connection goes on."""
         self._is_begun = False
         self._is_over = False
+        self.on_unread: Callable[[], None] | None = None
+        """Of the answer that was given."""
         self.on_gone: Callable[[], None] = _nobody
         self.on_flow: Callable[[bool], None] = _nobody_flows
         """Told ``False`` when no more should be written for now, and ``True`` when it may go on."""
@@ -48,8 +52,10 @@ class Exchange:
     def answer(self, response: HttpResponse, *, has_body: bool = True) -> None:
         """The whole answer."""
         if self._is_over:
+            if response.on_unread is not None:
+                response.on_unread()
             return
-        self._is_begun = True
+        self._is_begun, self.on_unread = True, response.on_unread
         head = head_of(response.status, response.headers, len(response.body), keeps_alive=self._keeps_alive)
         self._transport.write(head + (response.body if has_body else b""))
         self._finish(goes_on=self._keeps_alive)

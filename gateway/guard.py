@@ -5,7 +5,7 @@ was decided before: a request comes with a ticket of that decision, or not at al
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gateway.engine_connections import EngineConnections
@@ -48,7 +48,12 @@ class Guard:
 
     def server(self, on_failure: Callable[[HttpRequest], HttpResponse]) -> HttpServer:
         """What a listener makes connections from."""
-        return HttpServer(self.handle, max_body_bytes=MAX_BODY_BYTES, on_failure=on_failure)
+        server = HttpServer(self.handle, max_body_bytes=MAX_BODY_BYTES, on_failure=on_failure)
+        server.on_cut_short = self._cut_short
+        return server
+
+    def _cut_short(self, headers: Mapping[str, str]) -> None:
+        self._passages.give_up(headers.get(TICKET_HEADER, ""))
 
     def handle(self, request: HttpRequest) -> HttpResponse | Later:
         """Relay one request."""

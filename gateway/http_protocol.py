@@ -14,6 +14,8 @@ MAX_HEAD_BYTES = 64 * 1024
 LINGER_SECONDS = 1.0
 RECEIVE_SECONDS = 10.0
 """From the first byte of a request to its last."""
+UNREAD_SECONDS = 2.0
+"""A peer that leaves so soon after an answer may not have read it; as long as Envoy waits for a decision."""
 _HEADER_FRAME_BYTES = len(": \r\n")
 
 
@@ -44,6 +46,8 @@ class HttpServer:
         self.max_body_bytes = max_body_bytes
         self.on_failure = on_failure
         """Answers when the handler raises; the exception can be had from ``sys.exc_info``."""
+        self.on_cut_short: Callable[[dict[str, str]], None] = _nobody
+        """Told the headers of a request whose peer left before it was whole."""
         self.idle_seconds = idle_seconds
         """How long a connection may say nothing; ``None`` = for ever, for a peer that is ours."""
         self.connections: set[HttpProtocol] = set()
@@ -77,6 +81,8 @@ class HttpProtocol(asyncio.Protocol):
         self._exchange: Exchange | None = None
         self._linger: asyncio.TimerHandle | None = None
         self._patience: asyncio.TimerHandle | None = None
+        self._on_unread: Callable[[], None] | None = None
+        self._answered_at = 0.0
         self._start()
 
     # asyncio
@@ -93,6 +99,10 @@ class HttpProtocol(asyncio.Protocol):
         self._wait_for(None, self._close)
         if self._exchange is not None:
             self._exchange.gone()
+        elif self._headers:
+            self._server.on_cut_short(self._headers)
+        elif self._on_unread is not None and asyncio.get_running_loop().time() < self._answered_at + UNREAD_SECONDS:
+            self._on_unread()
         if self._linger is not None:
             self._linger.cancel()
         if not self.closed.done():
@@ -128,6 +138,7 @@ class HttpProtocol(asyncio.Protocol):
 
     def abort(self) -> None:
         """Cut the connection."""
+        self._on_unread = None
         if self._transport is not None:
             self._transport.abort()
 
@@ -139,7 +150,7 @@ class HttpProtocol(asyncio.Protocol):
             self.abort()
             self._is_refused = True
         self._start()
-        self._is_idle = False
+        self._is_idle, self._on_unread = False, None
 
     def on_url(self, url: bytes) -> None:
         """A piece of the request target."""
@@ -191,6 +202,8 @@ class HttpProtocol(asyncio.Protocol):
             exchange.answer(answer, has_body=request.method != "HEAD")
 
     def _answered(self, goes_on: bool) -> None:
+        if self._exchange is not None and self._exchange.on_unread is not None:
+            self._on_unread, self._answered_at = self._exchange.on_unread, asyncio.get_running_loop().time()
         self._exchange = None
         self._is_idle = True
         if self._server.is_closing or not goes_on:
@@ -236,5 +249,10 @@ class HttpProtocol(asyncio.Protocol):
         self._transport.write_eof()
 
     def _close(self) -> None:
+        self._on_unread = None
         if self._transport is not None:
             self._transport.close()
+
+
+def _nobody(_: dict[str, str]) -> None:
+    """Nobody is told."""

@@ -31,6 +31,7 @@ from gateway.exchange import HttpResponse
 from gateway.filter_setup import filter_table
 from gateway.garbage import look_seldom
 from gateway.guard import Guard, GuardSettings
+from gateway.held_metrics import watch_held
 from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
@@ -116,6 +117,7 @@ class Gateway:
         self._shadows = Shadows(self._engines, self._accounting.arms)
         guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds), self._shadows)
         self._guard = guard.server(service.fail)
+        watch_held(self._telemetry.registry, self._core, self._tickets, guard, self._unguarded)
         door = OwnDoor(settings.listen_host, settings.listen_port)
         metrics = SocketMetrics(self._telemetry.registry)
         self._sockets = ChatSockets(self._socket_tickets, door, settings.websockets, metrics)
@@ -159,7 +161,7 @@ class Gateway:
     async def _serve_until(self, told_to_stop: asyncio.Event, sync: SnapshotSync, client: httpx2.AsyncClient) -> None:
         decisions = await self._listen_for_envoy(self._settings.socket_path, self._decisions)
         guard = await self._listen_for_envoy(self._settings.guard_path, self._guard)
-        ends = access_log_server(self._unguarded)
+        ends = access_log_server(self._unguarded, self._tickets)
         log = await self._listen_for_envoy(self._settings.access_log_path, ends)
         await self._listen_for_sockets()
         try:
@@ -196,11 +198,10 @@ class Gateway:
         finally:
             await self._shadows.close()
             self._engines.close()
-            self._settings.ready_file.unlink(missing_ok=True)
-            self._settings.socket_path.unlink(missing_ok=True)
-            self._settings.guard_path.unlink(missing_ok=True)
-            self._settings.access_log_path.unlink(missing_ok=True)
-            self._settings.sockets_path.unlink(missing_ok=True)
+            told = self._settings
+            sockets = (told.socket_path, told.guard_path, told.access_log_path, told.sockets_path)
+            for path in (told.ready_file, *sockets):
+                path.unlink(missing_ok=True)
 
     async def _tick(self) -> None:
         """Once a second: give up what never came, and charge what was lost."""

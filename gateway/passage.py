@@ -1,6 +1,5 @@
 """One admitted request on its way: what the relay is told about it, and what it tells when the request ends."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -30,8 +29,7 @@ class End(StrEnum):
     """Envoy had it and is gone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(NamedTuple):
     """What is known about a request once it is over."""
 
     end: End
@@ -122,3 +120,6 @@ class Passages(Protocol):
 
     def take(self, ticket: str) -> Passage | None:
         """The one with a ticket, once; ``None`` = there is none."""
+
+    def give_up(self, ticket: str) -> None:
+        """The one with a ticket will not arrive whole."""

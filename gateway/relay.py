@@ -73,10 +73,12 @@ class Relay:
 
     def client_left(self) -> None:
         """Nobody reads any more: let the engine see it at once."""
+        if self._task is None:  # it runs from the next turn of the loop on, and has to, so that somebody is told
+            asyncio.get_running_loop().call_soon(self.client_left)
+            return
         if self._attempt is not None:
             self._attempt.give_up(End.CLIENT_LEFT)
-        if self._task is not None:
-            self._task.cancel()
+        self._task.cancel()
 
     def _keep_alive(self) -> None:
         if self._passage.is_stream:

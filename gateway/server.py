@@ -104,11 +104,14 @@ class DecisionService:
         if isinstance(decision, Opened):
             return HttpResponse(200, ((TICKET_HEADER, self._sockets.add(decision.tenant, self._now())),))
         admitted = decision.admitted
-        is_guarded = admitted.is_guarded
-        number = self._tickets.add(admitted, self._now()) if is_guarded else self._unguarded.add(admitted)
+        if admitted.is_guarded:
+            number, give_up = self._tickets.add(admitted, self._now()), self._tickets.give_up
+        else:
+            number, give_up = self._unguarded.add(admitted), self._unguarded.give_up
         ticket = (TICKET_HEADER, number)
         removed = (REMOVE_HEADER, ",".join(decision.headers_to_remove))
-        return HttpResponse(200, (*decision.headers_to_set, ticket, *traced, *decision.client_headers, removed))
+        headers = (*decision.headers_to_set, ticket, *traced, *decision.client_headers, removed)
+        return HttpResponse(200, headers, on_unread=partial(give_up, number))
 
     def _decide(self, request: HttpRequest, target: str) -> Decision:
         if request.headers.get(PARTIAL_BODY_HEADER) == "true":

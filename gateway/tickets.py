@@ -3,11 +3,9 @@
 from collections.abc import Callable
 
 from gateway.admitted import Admitted
-from gateway.passage import End, Ending
 
 LIFETIME_SECONDS = 90.0
 """Longer than Envoy takes to receive a body and to pass it on."""
-_NEVER_CAME = Ending(End.CLIENT_LEFT, 0, None)
 
 
 class TicketNumbers:
@@ -51,8 +49,14 @@ class Tickets:
         found = self._waiting.pop(ticket, None)
         return None if found is None else found[1]
 
+    def give_up(self, ticket: str) -> None:
+        """Its client left before Envoy passed it on; nothing, where it came."""
+        found = self._waiting.pop(ticket, None)
+        if found is not None:
+            found[1].never_came()
+
     def expire(self, now: float) -> None:
         """Give up those that never came: their clients left before Envoy passed them on."""
         late = [ticket for ticket, (end, _) in self._waiting.items() if end <= now]
         for ticket in late:
-            self._waiting.pop(ticket)[1].end(_NEVER_CAME)
+            self.give_up(ticket)

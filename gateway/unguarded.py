@@ -19,6 +19,7 @@ from gateway.error_places import kind_and_place
 from gateway.http2.grpc_server import grpc_server
 from gateway.http2.protocol import Http2Server
 from gateway.passage import End, Ending
+from gateway.tickets import Tickets
 from gateway.token_usage import TokenUsage, usage_of
 
 HEARTBEAT_SECONDS = 10.0
@@ -52,6 +53,13 @@ class Unguarded:
         admitted.depart()
         return ticket
 
+    def give_up(self, ticket: str) -> None:
+        """Its client left before Envoy had read the decision."""
+        found = self._running.pop(ticket, None)
+        if found is not None:
+            found[1].never_came()
+        self._tell_whether_empty()
+
     def still_running(self, tickets: Sequence[str]) -> None:
         """Envoy has them."""
         end = self._now() + UNHEARD_SECONDS
@@ -67,8 +75,7 @@ class Unguarded:
             found = self._running.pop(one.ticket, None)
             if found is not None:
                 _end_one(found[1], one)
-        if self._on_empty is not None and not self._running:
-            self._on_empty.set()
+        self._tell_whether_empty()
 
     async def drain(self, server: Http2Server, deadline_seconds: float) -> None:
         """Let every request end, but no longer than this, then close the log."""
@@ -87,11 +94,21 @@ class Unguarded:
             del self._running[ticket]
             admitted.end(Ending(End.UNKNOWN, 0, None))
 
+    def _tell_whether_empty(self) -> None:
+        if self._on_empty is not None and not self._running:
+            self._on_empty.set()
 
-def access_log_server(unguarded: Unguarded) -> Http2Server:
-    """Where Envoy tells, on the running event loop."""
+
+def access_log_server(unguarded: Unguarded, tickets: Tickets) -> Http2Server:
+    """Where Envoy tells, on the running event loop; the guard knows the ends of requests that have reached it."""
+
+    def ended(batch: Sequence[EndedRequest]) -> None:
+        unguarded.ended(batch)
+        for one in batch:
+            tickets.give_up(one.ticket)
+
     receiver = AccessLogReceiver(
-        unguarded.ended,
+        ended,
         on_running=unguarded.still_running,
         namespaces=(GATEWAY_METADATA,),
         on_failure=_failed,

@@ -298,9 +298,11 @@ class WholeGateway:
     def publish(self, snapshot: GatewaySnapshot) -> None:
         self.control_plane.snapshot = snapshot
 
+    def metrics_page(self) -> list[str]:
+        return httpx2.get(str(self.ready["metrics_url"])).text.splitlines()
+
     def metric(self, name: str) -> float:
-        page = httpx2.get(str(self.ready["metrics_url"])).text
-        return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
+        return sum(float(line.rsplit(" ", 1)[1]) for line in self.metrics_page() if line.startswith(name))
 
     def _serves(self) -> bool:
         key = {"authorization": f"Bearer {World().acme_key}"}

@@ -102,6 +102,10 @@ class OneTicket:
     """The passage that waits."""
 
     passage: FakePassage | None
+    given_up: list[str] = field(default_factory=list)
+
+    def give_up(self, ticket: str) -> None:
+        self.given_up.append(ticket)
 
     def take(self, ticket: str):
         if ticket != "t":
