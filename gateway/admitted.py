@@ -1,7 +1,8 @@
 """A request that was admitted: what it holds in budgets and at an endpoint, until it ends in whatever way."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from fleet.snapshot import GatewayTenant
 from gateway.answer_filter import AnswerFilter
@@ -22,8 +23,7 @@ from gateway.turns import Place
 from gateway.waiting import WaitingRoom
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(NamedTuple):
     """An admitted request that is over, for metrics and records."""
 
     tenant: str

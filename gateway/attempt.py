@@ -2,11 +2,10 @@
 
 import asyncio
 from enum import Enum, auto
-from urllib.parse import quote
 
 from gateway.engine_connections import EngineConnection
 from gateway.exchange import OF_A_CONNECTION, Headers
-from gateway.ext_authz import ENDPOINT_HEADER, NAME_SAFE, SERVED_MODEL_HEADER
+from gateway.ext_authz import ENDPOINT_HEADER, SERVED_MODEL_HEADER, header_name
 from gateway.outlet import Outlet
 from gateway.passage import End
 from gateway.silence import Silence
@@ -69,7 +68,7 @@ class Attempt:
         self.status = status
         target = self._connection.target
         kept = [header for header in headers if _is_for_clients(header[0], target)]
-        served = (SERVED_MODEL_HEADER, quote(self._model, safe=NAME_SAFE))
+        served = (SERVED_MODEL_HEADER, header_name(self._model))
         self._headers = (*kept, (ENDPOINT_HEADER, target.name), served)
         types = [value for name, value in headers if name == "content-type"]
         self._is_stream = status == 200 and any(value.lower().startswith(_STREAM) for value in types)

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from urllib.parse import quote
 
 from fleet.budget import Tariff
 from fleet.snapshot import GatewayArm
@@ -26,10 +25,10 @@ from gateway.ext_authz import (
     DESTINATION_HEADER,
     IDENTITY_HEADER,
     MODEL_HEADER,
-    NAME_SAFE,
     PIN_HEADER,
     SERVED_MODEL_HEADER,
     TENANT_HEADER,
+    header_name,
 )
 from gateway.guardless import needs_guard, words_for_envoy
 from gateway.index import SnapshotIndex
@@ -73,7 +72,7 @@ class Allowed:
     @property
     def headers_to_set(self) -> tuple[Header, ...]:
         """What the data plane is told."""
-        admitted, model = self.admitted, quote(self.model, safe=NAME_SAFE)
+        admitted, model = self.admitted, header_name(self.model)
         told = (
             (DESTINATION_HEADER, ",".join(self.endpoints)),
             (TENANT_HEADER, self.tenant),

@@ -12,6 +12,7 @@ FIELD = "priority"
 _LOWER_FIRST = frozenset({"vllm"})
 """Engines where the smaller number is served first; their field takes no null, and 0 is what it is without one."""
 _HIGHER_FIRST = frozenset({"sglang"})
+_KNOWN = _LOWER_FIRST | _HIGHER_FIRST
 _MOST = 2**31 - 1
 
 
@@ -19,8 +20,7 @@ def priority_member(arm: GatewayArm, priority: int, document: Mapping[str, objec
     """The member to write into a request, or none; ``priority`` is the tenant's, the higher the sooner."""
     if arm.hosted is not None:
         return {}
-    is_known = arm.engine in _LOWER_FIRST | _HIGHER_FIRST
-    if not (arm.takes_priority and is_known):
+    if not (arm.takes_priority and arm.engine in _KNOWN):
         if FIELD not in document:
             return {}
         return _unless_stated(0 if arm.engine in _LOWER_FIRST else None, document)

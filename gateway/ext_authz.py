@@ -1,5 +1,8 @@
 """The words that Envoy's configuration and the decision service must spell alike."""
 
+from functools import lru_cache
+from urllib.parse import quote
+
 AUTHORIZE_PREFIX = "/authorize"
 """Envoy asks for a decision at this prefix followed by the path of the client's request."""
 
@@ -27,6 +30,14 @@ SERVED_MODEL_HEADER = "x-served-model"
 """On every answer of an engine: the public model that gave it, which after a fallback is another one than was asked."""
 NAME_SAFE = "/:@+ "
 """What stands in a header as it is; the rest of a model's name is quoted as in URLs."""
+
+
+@lru_cache(maxsize=1024)
+def header_name(model: str) -> str:
+    """A model of the snapshot as it stands in headers."""
+    return quote(model, safe=NAME_SAFE)
+
+
 ENDPOINT_HEADER = "x-gateway-endpoint"
 """On the guard's answers: the engine that gave them. Envoy keeps it as metadata for its log, no client sees it."""
 

@@ -96,7 +96,7 @@ class Legs:
     @property
     def may_go_on(self) -> bool:
         """Whether there is something left to try; what comes of it is known when it is tried."""
-        return len(self._ways) > 1 or any(map(self._left, self._ways))
+        return len(self._ways) > 1 or (bool(self._ways) and bool(self._left(self._ways[0])))
 
     def forget(self) -> None:
         """There is no next leg: an engine has begun to answer. What the request said need not be kept for it."""
@@ -122,7 +122,10 @@ def ways_of(index: SnapshotIndex, asked: Asked) -> Sequence[Way] | Refused:
         arms = pinned_arms(asked, pin)
         return arms if isinstance(arms, Refused) else (Way(asked, arms),)
     tenant = asked.caller.tenant.name
-    return [Way(one, arms_for(one.route, tenant)) for one in (asked, *_stand_ins(index, asked))]
+    ways = [Way(asked, arms_for(asked.route, tenant))]
+    if asked.route.fallbacks:
+        ways += [Way(one, arms_for(one.route, tenant)) for one in _stand_ins(index, asked)]
+    return ways
 
 
 def _stand_ins(index: SnapshotIndex, asked: Asked) -> Iterator[Asked]:

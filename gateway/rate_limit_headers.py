@@ -1,7 +1,8 @@
 """``x-ratelimit-*`` in OpenAI's form: the tightest budget of requests and the tightest of tokens by the minute."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from gateway.accounts import Standing
 from gateway.budget_lines import BudgetLine, Unit
@@ -9,25 +10,42 @@ from gateway.budget_lines import BudgetLine, Unit
 Header = tuple[str, str]
 
 
-def rate_limit_headers(lines: Iterable[BudgetLine], now: float) -> tuple[Header, ...]:
+class _Names(NamedTuple):
+    limit: str
+    remaining: str
+    reset: str
+
+
+_OF_REQUESTS, _OF_TOKENS = (
+    _Names(*(f"x-ratelimit-{what}-{noun}" for what in _Names._fields)) for noun in ("requests", "tokens")
+)
+
+
+def rate_limit_headers(lines: Sequence[BudgetLine], now: float) -> tuple[Header, ...]:
     """How the limits stand; what has no limit has no header, and a longer period counts where there is no shorter."""
-    tightest: dict[Unit, Standing] = {}
+    requests = _tightest(lines, Unit.REQUESTS_PER_MINUTE, now) or _tightest(lines, Unit.CONCURRENT_REQUESTS, now)
+    tokens = _tightest(lines, Unit.TOKENS_PER_MINUTE, now) or _tightest(lines, Unit.TOKENS_PER_DAY, now)
+    return _headers(_OF_REQUESTS, requests) + _headers(_OF_TOKENS, tokens)
+
+
+def _tightest(lines: Sequence[BudgetLine], wanted: Unit, now: float) -> Standing | None:
+    tightest: Standing | None = None
     for unit, _, account, _ in lines:
-        standing, found = account.standing(now), tightest.get(unit)
-        if found is None or standing.remaining < found.remaining:
-            tightest[unit] = standing
-    requests = tightest.get(Unit.REQUESTS_PER_MINUTE) or tightest.get(Unit.CONCURRENT_REQUESTS)
-    tokens = tightest.get(Unit.TOKENS_PER_MINUTE) or tightest.get(Unit.TOKENS_PER_DAY)
-    return _headers("requests", requests) + _headers("tokens", tokens)
+        if unit is wanted:
+            standing = account.standing(now)
+            if tightest is None or standing.remaining < tightest.remaining:
+                tightest = standing
+    return tightest
 
 
-def _headers(noun: str, standing: Standing | None) -> tuple[Header, ...]:
+def _headers(names: _Names, standing: Standing | None) -> tuple[Header, ...]:
     if standing is None:
         return ()
+    limit, remaining, reset_seconds = standing
     return (
-        (f"x-ratelimit-limit-{noun}", str(standing.limit)),
-        (f"x-ratelimit-remaining-{noun}", str(standing.remaining)),
-        (f"x-ratelimit-reset-{noun}", duration(standing.reset_seconds)),
+        (names.limit, str(limit)),
+        (names.remaining, str(remaining)),
+        (names.reset, duration(reset_seconds)),
     )
 
 

@@ -68,6 +68,8 @@ def _asked_for_usage(document: Mapping[str, object]) -> dict[str, object] | None
 
 def _edits(body: bytes, document: Mapping[str, object], members: Mapping[str, object]) -> tuple[Edit, ...]:
     """A member that is there is replaced where it stands; the others go to the end of the object."""
+    if not members:
+        return ()
     there = members.keys() & document.keys()
     spans = member_spans(body) if there else {}
     edits = [Edit(spans[name].start, spans[name].end, _json(members[name])) for name in sorted(there)]

@@ -17,11 +17,11 @@ def route_for(
     """The route with the arms that serve the operation, or why this request can't go there."""
     if route.closed_paths and (closed := _closed(route, operation, document, tenant)):
         return closed
-    arms = tuple(arm for arm in route.arms if _serves(arm, operation))
+    arms = [arm for arm in route.arms if _serves(arm, operation)]
     if len(arms) == len(route.arms):
         return route
     if arms:
-        return route.model_copy(update={"arms": arms})
+        return route.model_copy(update={"arms": tuple(arms)})
     served = ", ".join(word for word in Operation if any(_serves(arm, word) for arm in route.arms))
     message = f"The model {quoted(route.model)} is not served at this path; it takes requests of the kinds {served}."
     return refuse(Reason.NOT_SERVED, message, param="model", tenant=tenant, model=route.model)

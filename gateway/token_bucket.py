@@ -49,7 +49,8 @@ class TokenBucket:
 
     def wait(self, amount: int, now: float) -> float:
         """Seconds until the amount is there; infinite if the bucket is too small for it."""
-        self._fill(now)
+        if now > self._filled_at:
+            self._fill(now)
         if amount <= self._level:
             return 0.0
         if amount > self._limit or not self._limit:
@@ -64,17 +65,19 @@ class TokenBucket:
 
     def settle(self, number: int, amount: int, charged: int, now: float) -> None:
         """Put back what was not used and has not dripped over, or take out what was used beyond the hold."""
-        self._fill(now)
-        returnable = self._returnable.pop(number, 0.0)
+        if now > self._filled_at:
+            self._fill(now)
+        returnable, unused = self._returnable.pop(number, 0.0), amount - charged
         self._returnable_sum = self._returnable_sum - returnable if self._returnable else 0.0
-        self._level += min(returnable, amount - charged)
+        self._level += unused if unused < returnable else returnable
 
     def standing(self, now: float) -> Standing:
         """How full it is."""
-        self._fill(now)
-        missing = self._limit - self._level
-        reset = missing * _SECONDS / self._limit if self._limit else 0.0
-        return Standing(self._limit, max(0, math.floor(self._level)), reset)
+        if now > self._filled_at:
+            self._fill(now)
+        limit, level = self._limit, self._level
+        reset = (limit - level) * _SECONDS / limit if limit else 0.0
+        return Standing(limit, int(level) if level > 0 else 0, reset)
 
     def _fill(self, now: float) -> None:
         """A clock that goes back gives nothing away."""

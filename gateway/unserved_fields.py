@@ -20,6 +20,7 @@ _BETWEEN_ENGINES = (
     "lora_request",
 )
 """Where an engine fetches computed prompts or adapters from: other tenants' prompts, and any place of the network."""
+_NAMES_BETWEEN_ENGINES = frozenset(_BETWEEN_ENGINES)
 _KEPT = {
     "background": "an answer that nobody waits for can't be counted",
     "previous_response_id": "no answer is kept; send the input whole",
@@ -36,9 +37,10 @@ class UnservedField(NamedTuple):
 
 def unserved_field(document: Mapping[str, object], operation: Operation) -> UnservedField | None:
     """The first field that can't be served; one that is null asks for nothing."""
-    for name in _BETWEEN_ENGINES:
-        if document.get(name) is not None:
-            return UnservedField(name, f"The field '{name}' is for engines among themselves; leave it out.")
+    if not _NAMES_BETWEEN_ENGINES.isdisjoint(document):
+        for name in _BETWEEN_ENGINES:
+            if document.get(name) is not None:
+                return UnservedField(name, f"The field '{name}' is for engines among themselves; leave it out.")
     if operation is Operation.RESPONSES:
         for name, reason in _KEPT.items():
             if document.get(name):

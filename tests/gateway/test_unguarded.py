@@ -154,5 +154,5 @@ def test_a_request_of_which_nothing_is_heard_is_charged_what_it_holds(world, run
 
 def test_while_others_wait_a_request_goes_to_the_guard_where_it_waits_too(world, running, monkeypatch):
     core, _, moment, _ = running
-    monkeypatch.setattr(core.router, "roomy", lambda *_: ())
+    monkeypatch.setattr(core.router, "is_any_roomy", lambda *_: False)
     assert UNGUARDED_HEADER not in dict(decide(core, world, moment).headers_to_set)
