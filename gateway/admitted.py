@@ -15,6 +15,7 @@ from gateway.passage import End, Ending, Patience
 from gateway.refusals import Refused
 from gateway.reservations import Basis, Reservation, Settled
 from gateway.router import InFlight, Router
+from gateway.session_budget import SessionBudget
 from gateway.stopwatch import Stopwatch, Times
 from gateway.targets import Target
 from gateway.token_usage import TokenUsage
@@ -90,6 +91,15 @@ class Admitted:
         self._stopwatch = stopwatch
         self._tenant = tenant
         self._waiting = waiting
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is held any more."""
+        return self._is_over
+
+    def session(self) -> SessionBudget:
+        """What the answers of a session hold, each for itself, while the session holds its place."""
+        return SessionBudget(self._budgets, self._leg, self._tenant, self._clock, self._answered)
 
     @property
     def reservation(self) -> Reservation:
@@ -219,8 +229,18 @@ class Admitted:
         self._leave_place(now, _service_of(settled))
         if settled is not None:
             self._router.used(self._address, settled.usage.input_tokens + settled.usage.output_tokens, now)
+        ended = self._record(settled, ending, self._stopwatch.times())
+        self._on_end(self, ended)
+        if self.tell is not None:
+            self.tell(ended)
+
+    def _answered(self, settled: Settled | None, ending: Ending, times: Times) -> None:
+        """One answer of a session is over."""
+        self._on_end(self, self._record(settled, ending, times))
+
+    def _record(self, settled: Settled | None, ending: Ending, times: Times) -> Ended:
         leg, held = self._leg, self._leg.held
-        ended = Ended(
+        return Ended(
             held.tenant,
             held.model,
             leg.arm.deployment,
@@ -229,14 +249,11 @@ class Admitted:
             ending,
             settled,
             leg.billed,
-            self._stopwatch.times(),
+            times,
             self.is_stream,
             self._asked_model,
             self._request_id,
         )
-        self._on_end(self, ended)
-        if self.tell is not None:
-            self.tell(ended)
 
     def _hold(self, place: Place) -> None:
         self._place = place

@@ -7,7 +7,7 @@ from fleet.snapshot import GatewayRoute
 from gateway.authentication import Caller
 from gateway.form_document import parse_form
 from gateway.index import SnapshotIndex
-from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, Operation, PublicPath, public_path
+from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, REALTIME_PATH, Operation, PublicPath, public_path
 from gateway.plain_texts import plain_texts
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
@@ -54,7 +54,7 @@ def asked_of(index: SnapshotIndex, caller: Caller, request: Request, operation: 
         return document
     if (unserved := unserved_field(document, operation)) is not None:
         return refuse(Reason.BAD_FIELD, unserved.message, param=unserved.name, tenant=caller.tenant.name)
-    allowed = _allowed_route(index, caller, document.get("model"))
+    allowed = allowed_route(index, caller, document.get("model"))
     if isinstance(allowed, Refused):
         return allowed
     route = route_for(allowed, operation, document, caller.tenant.name)
@@ -79,7 +79,7 @@ def path_of(request: Request, caller: Caller) -> PublicPath | Refused:
     """The path that the request names, by its one method."""
     path = public_path(request.target)
     if path is None:
-        served = ", ".join((*ENGINE_PATHS, CHAT_SOCKET_PATH, MODELS_PATH))
+        served = ", ".join((*ENGINE_PATHS, CHAT_SOCKET_PATH, REALTIME_PATH, MODELS_PATH))
         return refuse(
             Reason.UNKNOWN_PATH, f"There is nothing at this path; served are {served}.", tenant=caller.tenant.name
         )
@@ -105,7 +105,8 @@ def _document(request: Request, caller: Caller, operation: Operation) -> Mapping
         return refuse(Reason.BAD_JSON, f"The body is not valid JSON: {error}.", tenant=tenant)
 
 
-def _allowed_route(index: SnapshotIndex, caller: Caller, model: object) -> GatewayRoute | Refused:
+def allowed_route(index: SnapshotIndex, caller: Caller, model: object) -> GatewayRoute | Refused:
+    """The route of a model that the caller may ask for."""
     if not isinstance(model, str) or not model:
         message = "The field 'model' is missing or no text; name one of the models that GET /v1/models lists."
         return refuse(Reason.MISSING_MODEL, message, param="model", tenant=caller.tenant.name)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from fleet.budget import ModelPrice
 from fleet.snapshot import GatewayTenant
-from gateway.budget_lines import BudgetLine, BudgetLines, NewAccount, account_of_unit
+from gateway.budget_lines import BudgetLine, BudgetLines, NewAccount, Unit, account_of_unit
 from gateway.budget_state import KeptAccount, kept_accounts, restore_accounts
 from gateway.exhausted import Exhausted, exhausted
 from gateway.rate_limit_headers import Header, rate_limit_headers
@@ -41,9 +41,16 @@ class Budgets:
         """Other limits and prices from now on; what was held and charged stays."""
         self._lines.replace(tenants, prices, now)
 
-    def reserve(self, tenant: str, model: str, demand: Demand, now: float) -> Reservation | Exhausted:
-        """Hold what a request may come to in every budget, or in none; raises `KeyError` for an unknown tenant."""
+    def reserve(
+        self, tenant: str, model: str, demand: Demand, now: float, *, is_within: bool = False
+    ) -> Reservation | Exhausted:
+        """Hold what a request may come to in every budget, or in none; raises `KeyError` for an unknown tenant.
+
+        ``is_within`` = it is part of one that is counted among the requests at once already.
+        """
         lines = self._lines.of(tenant, model, now)
+        if is_within:
+            lines = tuple(line for line in lines if line.unit is not Unit.CONCURRENT_REQUESTS)
         input_tokens, output_tokens, is_stated = demand
         if not is_stated:
             output_tokens = _within_limits(lines, demand)

@@ -1,7 +1,6 @@
-"""The service behind Envoy that ends WebSocket connections: chats, each turn of which is a request of its own."""
+"""The service behind Envoy that ends WebSocket connections: chats turn by turn, and sessions with an engine."""
 
 import asyncio
-import logging
 from collections import Counter
 from http import HTTPStatus
 from pathlib import Path
@@ -11,37 +10,62 @@ from websockets.asyncio.server import Server, ServerConnection, unix_serve
 from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 
+from gateway.admitted import Admitted
+from gateway.arms import usable_endpoints
 from gateway.chat_session import ChatSession
 from gateway.ext_authz import TICKET_HEADER
+from gateway.index import SnapshotIndex
 from gateway.own_door import OwnDoor
+from gateway.passage import End, Ending
+from gateway.realtime_session import RealtimeSession
 from gateway.refusals import Reason, error_body
 from gateway.socket_metrics import SocketMetrics
 from gateway.socket_settings import SocketSettings
 from gateway.socket_tickets import SocketTickets
+from gateway.tickets import Tickets
+from gateway.websocket_log import silent
 
 OPEN_SECONDS = 10.0
 CLOSE_SECONDS = 2.0
 """How long a client may take to say goodbye."""
 _QUEUED_FRAMES = 4
+_NEVER_OPEN = Ending(End.NO_ENGINE, 0, None)
 _NO_UPGRADE = "This path is a WebSocket of version 13 (RFC 6455); open it with a WebSocket client."
 
 
 class TenantConnection(ServerConnection):
-    """A connection that knows whose it is."""
+    """A connection that knows whose it is, and what was admitted for it."""
 
     tenant = ""
+    admitted: Admitted | None = None
+    """Of a session with an engine, until that begins."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over, perhaps before it was open."""
+        super().connection_lost(exc)
+        if self.admitted is not None:
+            self.admitted.end(_NEVER_OPEN)
 
 
 class ChatSockets:
     """The connections of one worker."""
 
-    def __init__(self, tickets: SocketTickets, door: OwnDoor, settings: SocketSettings, metrics: SocketMetrics) -> None:
+    def __init__(
+        self,
+        tickets: SocketTickets,
+        passages: Tickets,
+        door: OwnDoor,
+        settings: SocketSettings,
+        metrics: SocketMetrics,
+    ) -> None:
         self._tickets = tickets
+        self._passages = passages
         self._door = door
         self._settings = settings
         self._metrics = metrics
         self._open: Counter[str] = Counter()
-        self._sessions: set[ChatSession] = set()
+        self._sessions: set[ChatSession | RealtimeSession] = set()
+        self._index: SnapshotIndex | None = None
         self._server: Server | None = None
         metrics.watch_open(self._count)
 
@@ -61,7 +85,7 @@ class ChatSockets:
             close_timeout=CLOSE_SECONDS,
             max_size=self._settings.max_message_bytes,
             max_queue=_QUEUED_FRAMES,
-            logger=_silent(),
+            logger=silent(),
         )
 
     async def drain(self, deadline_seconds: float) -> None:
@@ -79,12 +103,26 @@ class ChatSockets:
                 connection.transport.abort()
             await self._server.wait_closed()
 
+    def look(self, index: SnapshotIndex | None) -> None:
+        """End the sessions at engines that take nothing new, if there is another snapshot."""
+        if index is None or index is self._index:
+            return
+        self._index = index
+        arms = (arm for route in index.routes.values() for arm in route.arms)
+        serving = {endpoint.address for arm in arms for endpoint in usable_endpoints(arm)}
+        for session in self._sessions:
+            if isinstance(session, RealtimeSession) and session.address and session.address not in serving:
+                session.stop()
+
     def _count(self) -> int:
         return len(self._sessions)
 
     def _admit(self, connection: ServerConnection, request: Request) -> Response | None:
         """An upgrade that the decision service let through, and for which there is room."""
-        tenant = self._tickets.take(request.headers.get(TICKET_HEADER, ""))
+        ticket = request.headers.get(TICKET_HEADER, "")
+        admitted = self._passages.take(ticket)
+        cast(TenantConnection, connection).admitted = admitted
+        tenant = self._tickets.take(ticket) if admitted is None else admitted.reservation.tenant
         if tenant is None:
             return _refusal(HTTPStatus.FORBIDDEN, Reason.NOT_ADMITTED, "This request was not admitted by the gateway.")
         if self._open[tenant] >= self._settings.max_per_tenant:
@@ -94,8 +132,8 @@ class ChatSockets:
         return None
 
     async def _serve(self, connection: ServerConnection) -> None:
-        tenant = cast(TenantConnection, connection).tenant
-        session = ChatSession(connection, tenant, self._door, self._settings, self._metrics)
+        own = cast(TenantConnection, connection)
+        tenant, session = own.tenant, self._session(own)
         self._sessions.add(session)
         self._open[tenant] += 1
         try:
@@ -104,6 +142,12 @@ class ChatSockets:
             self._sessions.discard(session)
             self._open[tenant] -= 1
             self._metrics.closed(connection.close_code)
+
+    def _session(self, connection: TenantConnection) -> ChatSession | RealtimeSession:
+        admitted, connection.admitted = connection.admitted, None
+        if admitted is not None:
+            return RealtimeSession(connection, admitted, self._settings)
+        return ChatSession(connection, connection.tenant, self._door, self._settings, self._metrics)
 
 
 def _in_our_form(_: ServerConnection, __: Request, response: Response) -> Response | None:
@@ -124,11 +168,3 @@ def _refusal(status: HTTPStatus, code: str, text: str) -> Response:
         [("content-type", "application/json"), ("content-length", str(len(body))), ("connection", "close")]
     )
     return Response(status.value, status.phrase, headers, body)
-
-
-def _silent() -> logging.Logger:
-    """The library would log what was said, and tell of errors with their words."""
-    logger = logging.getLogger("gateway.chat_sockets.library")
-    logger.setLevel(logging.CRITICAL + 1)
-    logger.propagate = False
-    return logger

@@ -10,7 +10,7 @@ from gateway.envoy_clusters import (
 from gateway.envoy_lua import with_script
 from gateway.envoy_types import Json, message, seconds
 from gateway.ext_authz import MAX_BODY_BYTES, PIN_HEADER, TICKET_HEADER, UNGUARDED_HEADER
-from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH
+from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, REALTIME_PATH
 from gateway.router import MAX_TRIES
 
 STREAM_IDLE_SECONDS = 600.0
@@ -49,6 +49,7 @@ def route_configuration() -> Json:
                     *(_straight_to_engines(path) for path in ENGINE_PATHS),
                     *(_to_guard(path) for path in ENGINE_PATHS),
                     _to_sockets(CHAT_SOCKET_PATH),
+                    _to_sockets(REALTIME_PATH),
                     _to_decision({"path": MODELS_PATH}),
                     _to_decision({"prefix": f"{MODELS_PATH}/"}),
                     {"name": "nowhere", "match": {"prefix": "/"}, "direct_response": {"status": 404}},
@@ -99,7 +100,7 @@ def _to_guard(path: str) -> Json:
 
 
 def _to_sockets(path: str) -> Json:
-    """The one place where a connection is upgraded; the key goes along, since each turn is asked for with it."""
+    """Where connections are upgraded; of a chat's the key goes along, since each turn is asked for with it."""
     return {
         "name": path,
         "match": {"path": path},

@@ -2,11 +2,12 @@
 
 from enum import StrEnum
 from typing import NamedTuple
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote
 
 MODELS_PATH = "/v1/models"
 RESPONSES_PATH = "/v1/responses"
 CHAT_SOCKET_PATH = "/v1/chat/ws"
+REALTIME_PATH = "/v1/realtime"
 MESSAGES_PATH = "/v1/messages"
 COUNT_TOKENS_PATH = "/v1/messages/count_tokens"
 
@@ -33,9 +34,9 @@ class PublicPath(NamedTuple):
 
     operation: Operation
     model: str | None = None
-    """The model that ``/v1/models/<model>`` names; ``None`` elsewhere."""
+    """The model that ``/v1/models/<model>`` or ``/v1/realtime?model=<model>`` names; ``None`` elsewhere."""
     is_socket: bool = False
-    """Whether it is a WebSocket, on which requests of this kind come one after the other."""
+    """Whether it is a WebSocket: an engine's own, where it names a model, else one for requests one after the other."""
 
     @property
     def method(self) -> str:
@@ -63,13 +64,21 @@ def public_path(target: str) -> PublicPath | None:
     Envoy has resolved dots, slashes and needless percent signs before it asks. What it would pass on to an engine must
     be an allowed path byte for byte, so nothing is decoded here: a spelling that differs is unknown.
     """
-    path = target.partition("?")[0]
+    path, _, query = target.partition("?")
     if operation := ENGINE_PATHS.get(path):
         return PublicPath(operation)
     if path == CHAT_SOCKET_PATH:
         return PublicPath(Operation.CHAT, is_socket=True)
+    if path == REALTIME_PATH:
+        return PublicPath(Operation.CHAT, _model_of(query), is_socket=True)
     if path == MODELS_PATH:
         return PublicPath(Operation.MODELS)
     if path.startswith(f"{MODELS_PATH}/") and len(path) > len(MODELS_PATH) + 1:
         return PublicPath(Operation.MODELS, unquote(path.removeprefix(f"{MODELS_PATH}/")))
     return None
+
+
+def _model_of(query: str) -> str:
+    """The one model that a query names; empty = none or several."""
+    named = [value for name, value in parse_qsl(query) if name == "model"]
+    return named[0] if len(named) == 1 else ""

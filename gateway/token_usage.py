@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 SOUND_TOKENS_PER_SECOND = 25
 """As engines' audio encoders give."""
+_DETAILS = ("prompt_tokens_details", "input_tokens_details", "input_token_details")
+"""Where the cached ones stand: of chats, of responses, of realtime sessions."""
 _MOST_SECONDS = 10**6
 _MOST = 10**9
 """More tokens than any answer has; a figure above it is no figure."""
@@ -39,7 +41,7 @@ def usage_of(stated: object) -> TokenUsage | None:
     if stated_input is None and stated_output is None:
         return None
     whole = (stated_input or 0) + (written or 0) + (read or 0)
-    cached = read or _details(stated, "prompt_tokens_details") or _details(stated, "input_tokens_details")
+    cached = read or next(filter(None, (_details(stated, name) for name in _DETAILS)), 0)
     return TokenUsage(whole, min(cached, whole), stated_output or 0)
 
 

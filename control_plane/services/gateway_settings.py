@@ -155,3 +155,5 @@ class RouteSpec(Value):
     """The request header by which clients name their sessions, such as ``x-session-id``."""
     salts_cache: bool = False
     """Whether each tenant has the cached prompts for itself."""
+    realtime: bool = False
+    """Whether its engines' own WebSocket is open: not with a filter, closed paths or ``salts_cache``."""

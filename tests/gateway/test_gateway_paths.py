@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.envoy_routes import route_configuration
-from gateway.paths import ENGINE_PATHS, MODELS_PATH, Operation, public_path
+from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, REALTIME_PATH, Operation, public_path
 
 PIECES = st.sampled_from(
     [
@@ -48,7 +48,7 @@ TARGETS = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=
 @given(TARGETS)
 def test_an_engine_is_reached_by_an_exact_path_or_not_at_all(target):
     path = public_path(target)
-    if path is not None and path.operation is not Operation.MODELS:
+    if path is not None and path.operation is not Operation.MODELS and not path.is_socket:
         assert target.split("?")[0] in ENGINE_PATHS
 
 
@@ -105,6 +105,29 @@ def test_public_paths_are_known_with_and_without_a_query(path):
 )
 def test_everything_else_is_unknown(target):
     assert public_path(target) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "model"),
+    [
+        ("", ""),
+        ("?model=a", "a"),
+        ("?intent=x&model=org%2Fa%20b", "org/a b"),
+        ("?model=a&model=b", ""),
+        ("?mode%6c=a", "a"),
+        ("?model", ""),
+        ("?model=%ff", "\ufffd"),
+    ],
+)
+def test_a_websocket_of_an_engine_names_one_model(query, model):
+    found = public_path(f"{REALTIME_PATH}{query}")
+    assert (found.is_socket, found.method, found.model) == (True, "GET", model)
+    assert public_path(f"{REALTIME_PATH}/{query}") is None
+
+
+def test_a_websocket_of_chats_names_none():
+    found = public_path(f"{CHAT_SOCKET_PATH}?model=a")
+    assert (found.is_socket, found.method, found.model) == (True, "GET", None)
 
 
 def test_a_model_in_the_path_is_decoded():
