@@ -12,7 +12,7 @@ from gateway.admitted import Admitted, Ended
 from gateway.answer_filter import AnswerFilter
 from gateway.arm_edits import edits_for
 from gateway.arms import arms_of, pool_of
-from gateway.asked import Asked, Opened, Request, asked_of, authorization_of, model_not_found, path_of
+from gateway.asked import Asked, Opened, Request, authorization_of, model_not_found, path_of
 from gateway.authentication import Caller, authenticate
 from gateway.billed import Billed
 from gateway.budget_lines import NewAccount, account_of_unit
@@ -35,7 +35,9 @@ from gateway.index import SnapshotIndex
 from gateway.legs import Leg, Legs, ways_of
 from gateway.mirror import Mirrors
 from gateway.passage import Patience
+from gateway.paths import Operation
 from gateway.rate_limit_headers import Header
+from gateway.realtime_asked import asked_at
 from gateway.refusals import Reason, Refused, refuse
 from gateway.request_filter import filter_for
 from gateway.reservations import Reservation
@@ -186,11 +188,11 @@ class DecisionCore:
         path = path_of(request, caller)
         if isinstance(path, Refused):
             return path
-        if path.is_socket:
-            return Opened(caller.tenant.name)
-        if path.method == "GET":
+        if path.operation is Operation.MODELS:
             return _models(self._index, caller, path.model)
-        asked = asked_of(self._index, caller, request, path.operation)
+        if path.is_socket and path.model is None:
+            return Opened(caller.tenant.name)
+        asked = asked_at(path, self._index, caller, request)
         return asked if isinstance(asked, Refused) else self._admit(asked, self._index, now_unix_seconds, watch)
 
     def _admit(self, asked: Asked, index: SnapshotIndex, now: float, watch: Stopwatch) -> Allowed | Refused:
@@ -267,7 +269,8 @@ class DecisionCore:
         return admitted
 
     def _ended(self, admitted: Admitted, ended: Ended) -> None:
-        self._running.discard(admitted)
+        if admitted.is_over:  # else a part of it is
+            self._running.discard(admitted)
         self._on_end(ended)
 
 

@@ -120,7 +120,7 @@ class Gateway:
         watch_held(self._telemetry.registry, self._core, self._tickets, guard, self._unguarded)
         door = OwnDoor(settings.listen_host, settings.listen_port)
         metrics = SocketMetrics(self._telemetry.registry)
-        self._sockets = ChatSockets(self._socket_tickets, door, settings.websockets, metrics)
+        self._sockets = ChatSockets(self._socket_tickets, self._tickets, door, settings.websockets, metrics)
         self._watch = EngineWatch(self._core, self._telemetry.registry, settings.scrape_seconds)
         page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
         self._pages = HttpServer(
@@ -213,6 +213,7 @@ class Gateway:
             self._socket_tickets.expire(now)
             self._core.tick(now)
             self._accounting.look(self._core.index)
+            self._sockets.look(self._core.index)
             if self._core.index is not None:
                 self._engines.keep_only(self._core.index.addresses | self._core.index.hosted)
 
