@@ -41,8 +41,7 @@ def proposal_is_rolled_out(world: World, journey: Journey) -> Evidence:
     if not world.agree(question):
         return Evidence(("not rolled out: nobody said yes (--yes says it)",), {"rolled_out": False})
     key = journey.keys["acme"]
-    pace = journey.pace
-    with world.chat(key, MODEL, "Tell me a long story.", max_tokens=pace.long_stream_tokens) as stream:
+    with world.chat(key, MODEL, "Tell me a long story.", max_tokens=journey.pace.long_stream_tokens) as stream:
         reader = _reading(world, stream)
         old = _addresses(world.api.get(path))
         begin = time.monotonic()
@@ -50,8 +49,8 @@ def proposal_is_rolled_out(world: World, journey: Journey) -> Evidence:
         after = _first_answer_of_the_new_engine(world, journey, key, reader)
         switched_at = time.monotonic()
         was_open = reader.ended_at is None
-        if world.until(lambda: reader.ended_at, seconds=pace.stream_seconds) is None:
-            raise StepFailed(f"the stream that began before the change did not end within {pace.stream_seconds:g} s")
+        if world.until(lambda: reader.ended_at, seconds=(patience := journey.pace.stream_seconds)) is None:
+            raise StepFailed(f"the stream that began before the change did not end within {patience:g} s")
     _check_stream(reader, journey, was_open=was_open)
     drained = world.until(lambda: _is_replaced(world.api.get(path), identity, old), seconds=DRAIN_SECONDS)
     if drained is None:
