@@ -8,6 +8,7 @@ average and 0.22 to 0.65 in nine of ten rounds, so one round says little.
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,7 @@ def main() -> int:
     if missing := why_not():
         print(missing, file=sys.stderr)
         return 2
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the engines end with it
     with (
         tempfile.TemporaryDirectory() as folder,
         real_engines(2, Path(folder), served=MODELS) as engines,
