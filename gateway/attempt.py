@@ -57,6 +57,7 @@ class Attempt:
         self._silence = silence
         self._idle_seconds = idle_seconds
         self._patience: Silence | None = None
+        self._is_held_back = False
         self._has_others = has_others
         self._headers: Headers = ()
         self._is_stream = False
@@ -84,7 +85,7 @@ class Attempt:
             self._patience.heard()
         if not self.tried.done():
             self._settle(Tried.BEGUN)
-            self._patience = Silence(self._idle_seconds, lambda: self.give_up(End.ENGINE_LATE))
+            self._patience = Silence(self._idle_seconds, self._lose_patience)
         if not self._is_stream:
             self._whole += data
             if len(self._whole) <= MAX_WHOLE_BYTES:
@@ -108,12 +109,23 @@ class Attempt:
         self._settle(Tried.LOST)
         self._finish(End.ENGINE_LOST)
 
+    def flow(self, goes: bool) -> None:
+        """Read on, or let the engine wait: whoever is made to wait is not late."""
+        self._is_held_back = not goes
+        self._connection.flow(goes)
+        if self._patience is not None:
+            self._patience.heard()
+
     def give_up(self, end: End) -> None:
         """Ask no more of this engine, which sees that its client is gone."""
         if not self.ended.done():  # else the connection may serve another request already
             self._connection.cut()
         self._settle(Tried.LATE if end is End.ENGINE_LATE else Tried.LOST)
         self._finish(end)
+
+    def _lose_patience(self) -> None:
+        if not self._is_held_back:
+            self.give_up(End.ENGINE_LATE)
 
     def _settle(self, tried: Tried) -> None:
         if not self.tried.done():

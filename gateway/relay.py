@@ -145,7 +145,7 @@ class Relay:
         attempt = self._attempt_over(connection, silence, has_others=has_others)
         passage.sent_to(address)
         connection.send(message, attempt)
-        self._exchange.on_flow = self._outlet.flow_to(connection.flow)
+        self._exchange.on_flow = self._outlet.flow_to(attempt.flow)
         try:
             async with asyncio.timeout(passage.patience.first_byte_seconds):
                 tried = await asyncio.shield(attempt.tried)
