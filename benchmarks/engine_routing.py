@@ -3,8 +3,8 @@
 Run: ``python benchmarks/engine_routing.py [--rounds N]``. Two vLLM on this processor (`make tools-engine` installs it)
 stand behind one gateway; their pools hold half of the sessions each. Round robin asks them in turn through the same
 gateway, by models that have one engine each. Figures are of all turns but the first of each session, which nobody can
-have cached. A round has sessions of its own in an order of its own: in turn, what is found again by luck is 0.43 on
-average and 0.22 to 0.65 in nine of ten rounds, so one round says little.
+have cached. A round has sessions of its own in an order of its own: in turn, what is found again by luck is 0.45 on
+average and 0.23 to 0.66 in nine of ten rounds, so one round says little.
 """
 
 import argparse

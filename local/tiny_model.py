@@ -12,6 +12,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 SEED = 0
@@ -28,10 +29,10 @@ SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 END = "<|im_end|>"
 MERGED = (
     "th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me de hi ri ro ic "
-    "ne ea ra ce li ch ll be ma si om ur 11 41 07 ex am pl the and ing ion ent for you all +t +a +s +w +c +th +the +an "
-    "+and +in +of +to"
+    "ne ea ra ce li ch ll be ma si om ur 11 41 07 ex am pl the and ing ion ent +t +a +s +w +c +the +of +a +and +its "
+    "+for +you +who +are +not +in +one +all +on +at +to +it +is +as +we +be +by +he +or +so +up +if +no +do +go"
 ).replace("+", SPACE)
-"""Pieces of English and of digits, shorter ones first; everything else is spelt byte by byte."""
+"""Pieces of English and of digits, the earlier first; everything else is spelt byte by byte."""
 TEMPLATE = (
     "{%- if tools %}{{ '<|im_start|>system\\n' + (tools | tojson) + '<|im_end|>\\n' }}{% endif %}"
     "{%- for message in messages %}"
@@ -93,12 +94,13 @@ def vocabulary() -> dict[str, int]:
 
 def merges() -> Iterator[tuple[str, str]]:
     """Which two pieces become one, the first that fits first."""
-    known: set[str] = set()
+    ranks: dict[tuple[str, str], int] = {}
     for word in MERGED.split():
-        cuts = (place for place in range(len(word) - 1, 0, -1) if _is_known(word[:place], known))
-        place = next(cut for cut in cuts if _is_known(word[cut:], known))
-        yield word[:place], word[place:]
-        known.add(word)
+        first, *others = _pieces(word, ranks)
+        for piece in others:
+            yield first, piece
+            ranks[first, piece] = len(ranks)
+            first += piece
 
 
 def weights(words: int) -> bytes:
@@ -192,5 +194,10 @@ def _alphabet() -> list[str]:
     return [character[byte] for byte in range(256)]
 
 
-def _is_known(piece: str, known: set[str]) -> bool:
-    return len(piece) == 1 or piece in known
+def _pieces(word: str, ranks: dict[tuple[str, str], int]) -> list[str]:
+    """A word in the pieces that it has so far."""
+    pieces = list(word)
+    while found := [(ranks[pair], place) for place, pair in enumerate(pairwise(pieces)) if pair in ranks]:
+        _, place = min(found)
+        pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
+    return pieces

@@ -20,7 +20,7 @@ MASKED = "Contact [EMAIL] or [PHONE], card [CARD], SSN [SSN]. Bye"
 COMPLETIONS = "/v1/completions"
 FREED_SECONDS = 0.5
 ORDER = 6
-"""Of sessions in turn, by which they find 0.40 again; the mean of all orders is 0.43."""
+"""Of sessions in turn, by which they find 0.41 again; the mean of all orders is 0.45."""
 ENDLESS = {"max_tokens": 3_000, "ignore_eos": True}
 
 
