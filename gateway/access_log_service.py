@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.message import DecodeError
 
 from gateway.ext_authz import TICKET_HEADER
 from gateway.http2.grpc_calls import Call, CallHandler
 from gateway.http2.message_types import message_types
+from gateway.shown import shown
 
 METHOD = "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs"
 DECISION_NAMESPACE = "envoy.filters.http.ext_authz"
@@ -94,12 +94,11 @@ MetadataValue = str | float | bool
 _CLIENT_LEFT = frozenset(("DC", "DR"))
 
 
-@dataclass(frozen=True, slots=True)
-class EndedRequest:
+class EndedRequest(NamedTuple):
     """One request that is over, as the proxy saw it."""
 
     request_id: str
-    ticket: str = field(repr=False)
+    ticket: str
     """What the decision gave it; empty = the decision let nothing through."""
     status: int
     """0 = no response had begun."""
@@ -118,8 +117,12 @@ class EndedRequest:
     endpoint: str
     """``ip:port`` of the engine; empty = none was reached."""
     attempts: int
-    metadata: Mapping[str, Mapping[str, MetadataValue]] = field(repr=False)
+    metadata: Mapping[str, Mapping[str, MetadataValue]]
     """What filters left, by namespace: usage, count of chunks."""
+
+    def __repr__(self) -> str:
+        """Neither the ticket nor what filters left."""
+        return shown(self, "request_id", "status", "flags", "details", "endpoint", "attempts")
 
     @property
     def client_left(self) -> bool:
@@ -160,10 +163,12 @@ class AccessLogReceiver:
         except DecodeError:
             self.malformed += 1
             return
-        entries = message.http_logs.log_entry
-        running = [_ticket(entry) for entry in entries if entry.common_properties.intermediate_log_entry]
-        over = (entry for entry in entries if not entry.common_properties.intermediate_log_entry)
-        ended = [one for entry in over if (one := self._ended(entry)) is not None]
+        running, ended = [], []
+        for entry in message.http_logs.log_entry:
+            if entry.common_properties.intermediate_log_entry:
+                running.append(_ticket(entry))
+            elif (one := self._ended(entry)) is not None:
+                ended.append(one)
         self.entries += len(ended)
         try:
             if running:

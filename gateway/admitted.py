@@ -1,7 +1,6 @@
 """A request that was admitted: what it holds in budgets and at an endpoint, until it ends in whatever way."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from fleet.snapshot import GatewayTenant
@@ -151,7 +150,7 @@ class Admitted:
         place = await self._waiting.turn(wish, self._hold)
         if place.refused is not None:
             return place.refused
-        self._leg = replace(leg, arm=place.arm, choice=place.choice)
+        self._leg = leg._replace(arm=place.arm, choice=place.choice)
         self._in_flight, self._ahead = place.in_flight, place.choice.addresses[0]
         return place.choice.addresses
 

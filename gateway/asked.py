@@ -1,7 +1,8 @@
 """What a request asks for: its path, its document, and the route that its caller may use. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from fleet.snapshot import GatewayRoute
 from gateway.authentication import Caller
@@ -12,31 +13,38 @@ from gateway.plain_texts import plain_texts
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
 from gateway.route_limits import route_for
+from gateway.shown import shown
 from gateway.unserved_fields import unserved_field
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A client's request; what it holds never shows in its ``repr``."""
 
     method: str
-    target: str = field(repr=False)
-    headers: Mapping[str, str] = field(repr=False)
+    target: str
+    headers: Mapping[str, str]
     """By lower-case name."""
-    body: bytes = field(default=b"", repr=False)
+    body: bytes = b""
+
+    def __repr__(self) -> str:
+        """No more than the method."""
+        return shown(self, "method")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a caller asks of a route."""
+class Asked(NamedTuple):
+    """What a caller asks of a route; what the request holds never shows in its ``repr``."""
 
-    request: Request = field(repr=False)
-    document: Mapping[str, object] = field(repr=False)
+    request: Request
+    document: Mapping[str, object]
     operation: Operation
     caller: Caller
     route: GatewayRoute
-    texts: Sequence[str] | None = field(default=None, repr=False)
+    texts: Sequence[str] | None = None
     """Of a chat that is nothing else; ``None`` = everything has to be looked for in the document."""
+
+    def __repr__(self) -> str:
+        """Who asks, and for what."""
+        return shown(self, "operation", "caller", "route")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +74,7 @@ def asked_of(index: SnapshotIndex, caller: Caller, request: Request, operation: 
 def asked_instead(asked: Asked, route: GatewayRoute) -> Asked | None:
     """The same request to another route; ``None`` = that one does not take it."""
     taken = route_for(route, asked.operation, asked.document, asked.caller.tenant.name)
-    return None if isinstance(taken, Refused) else replace(asked, route=taken)
+    return None if isinstance(taken, Refused) else asked._replace(route=taken)
 
 
 def authorization_of(request: Request) -> str:

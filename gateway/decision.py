@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from fleet.budget import Tariff
 from fleet.snapshot import GatewayArm
@@ -55,8 +56,7 @@ _MOST_OUTPUT_TOKENS = 131_072
 """Of one answer, where the route does not say how long its model can write."""
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(NamedTuple):
     """A request that goes to an engine."""
 
     tenant: str
@@ -65,7 +65,7 @@ class Allowed:
     identity: str
     endpoints: tuple[str, ...]
     """Best first; the others are for a connection that fails."""
-    admitted: Admitted = field(repr=False, compare=False)
+    admitted: Admitted
     """What it holds until it ends: whoever passes it on has to tell."""
     client_headers: tuple[Header, ...] = ()
     """For the client's answer: how its limits stand."""

@@ -2,22 +2,21 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import NamedTuple
 
 Headers = tuple[tuple[str, str], ...]
 OF_A_CONNECTION = frozenset({"connection", "keep-alive", "transfer-encoding", "content-length", "trailer", "upgrade"})
 """Headers about one connection, which say nothing about the next."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
+class HttpResponse(NamedTuple):
     """One whole answer."""
 
     status: int
     headers: Headers = ()
     body: bytes = b""
-    on_unread: Callable[[], None] | None = field(default=None, repr=False, compare=False)
+    on_unread: Callable[[], None] | None = None
     """Told when the peer leaves before it can have read this; `None` = nothing hangs on it."""
 
 
@@ -99,21 +98,20 @@ def head_of(status: int, headers: Headers, length: int | None, *, keeps_alive: b
     Raises:
         ValueError: a header holds a line break.
     """
-    lines = [f"HTTP/1.1 {status} {_phrase(status)}"]
+    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, 'Unknown')}"]
     lines += [f"{name}: {value}" for name, value in headers]
     lines.append("transfer-encoding: chunked" if length is None else f"content-length: {length}")
     if not keeps_alive:
         lines.append("connection: close")
-    if any("\r" in line or "\n" in line for line in lines):
+    lines += ("", "")
+    head = "\r\n".join(lines)
+    breaks = len(lines) - 1
+    if head.count("\r") != breaks or head.count("\n") != breaks:
         raise ValueError("a header of an answer holds a line break")
-    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    return head.encode("latin-1")
 
 
-def _phrase(status: int) -> str:
-    try:
-        return HTTPStatus(status).phrase
-    except ValueError:
-        return "Unknown"
+_PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
 def _nobody() -> None:

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import cast
+from typing import NamedTuple, cast
 
 import httptools
 
 from gateway.exchange import Exchange, HttpResponse, head_of
+from gateway.shown import shown
 
 MAX_HEAD_BYTES = 64 * 1024
 LINGER_SECONDS = 1.0
@@ -19,15 +19,18 @@ UNREAD_SECONDS = 2.0
 _HEADER_FRAME_BYTES = len(": \r\n")
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(NamedTuple):
     """One whole request; what it holds never shows in its ``repr``."""
 
     method: str
-    target: str = field(repr=False)
-    headers: dict[str, str] = field(repr=False)
+    target: str
+    headers: dict[str, str]
     """By lower-case name; several of one name are joined by a comma."""
-    body: bytes = field(repr=False)
+    body: bytes
+
+    def __repr__(self) -> str:
+        """No more than the method."""
+        return shown(self, "method")
 
 
 Later = Callable[[Exchange], None]
@@ -155,13 +158,17 @@ class HttpProtocol(asyncio.Protocol):
     def on_url(self, url: bytes) -> None:
         """A piece of the request target."""
         self._target += url
-        self._grow_head(len(url))
+        self._head_bytes += len(url)
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
-        self._grow_head(len(name) + len(value) + _HEADER_FRAME_BYTES)
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
+        self._head_bytes += len(name) + len(value) + _HEADER_FRAME_BYTES
+        key, text, headers = name.decode("latin-1").lower(), value.decode("latin-1"), self._headers
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+        if self._head_bytes > MAX_HEAD_BYTES:
+            self._refuse_head()
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
@@ -233,11 +240,9 @@ class HttpProtocol(asyncio.Protocol):
     def _refuse_late(self) -> None:
         self._refuse(HTTPStatus.REQUEST_TIMEOUT)
 
-    def _grow_head(self, count: int) -> None:
-        self._head_bytes += count
-        if self._head_bytes > MAX_HEAD_BYTES:
-            self._headers.clear()
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+    def _refuse_head(self) -> None:
+        self._headers.clear()
+        self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
 
     def _refuse(self, status: HTTPStatus) -> None:
         """Answer and read on without listening: bytes that are never read would cut the answer off."""

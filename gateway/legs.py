@@ -6,7 +6,6 @@ Pure. A leg holds something in budgets; whoever takes the next one has let go of
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from fleet.snapshot import GatewayArm, GatewayRoute
@@ -21,20 +20,24 @@ from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_edits import RequestEdits
 from gateway.reservations import Reservation
 from gateway.router import Choice
+from gateway.shown import shown
 from gateway.targets import Target, target_of
 
 
-@dataclass(frozen=True, slots=True)
-class Leg:
+class Leg(NamedTuple):
     """One model that serves a request: where it goes, what is held for it, and what its engines get."""
 
     route: GatewayRoute
     arm: GatewayArm
     choice: Choice
     held: Reservation
-    edits: RequestEdits = field(repr=False)
+    edits: RequestEdits
     patience: Patience
     billed: Billed
+
+    def __repr__(self) -> str:
+        """All but the edits."""
+        return shown(self, "route", "arm", "choice", "held", "patience", "billed")
 
     def target(self, address: str) -> Target:
         """How one of its endpoints is reached."""

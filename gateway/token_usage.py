@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 SOUND_TOKENS_PER_SECOND = 25
 """As engines' audio encoders give."""
@@ -13,8 +13,7 @@ _MOST = 10**9
 """More tokens than any answer has; a figure above it is no figure."""
 
 
-@dataclass(frozen=True, slots=True)
-class TokenUsage:
+class TokenUsage(NamedTuple):
     """Tokens of one answer."""
 
     input_tokens: int
@@ -31,7 +30,7 @@ def usage_of(stated: object) -> TokenUsage | None:
     ``output_tokens`` with the cached ones among the input. Anthropic's ``input_tokens`` leaves out what was read from
     or written to the cache. Transcriptions say ``{"type": "duration", "seconds": 3}``.
     """
-    if not isinstance(stated, Mapping):
+    if not isinstance(stated, dict):
         return None
     if stated.get("type") == "duration":
         return _of_sound(stated.get("seconds"))
@@ -41,7 +40,7 @@ def usage_of(stated: object) -> TokenUsage | None:
     if stated_input is None and stated_output is None:
         return None
     whole = (stated_input or 0) + (written or 0) + (read or 0)
-    cached = read or next(filter(None, (_details(stated, name) for name in _DETAILS)), 0)
+    cached = read or _cached(stated)
     return TokenUsage(whole, min(cached, whole), stated_output or 0)
 
 
@@ -53,17 +52,19 @@ def _of_sound(seconds: object) -> TokenUsage | None:
     return TokenUsage(math.ceil(seconds * SOUND_TOKENS_PER_SECOND), 0, 0)
 
 
-def _details(stated: Mapping[str, object], key: str) -> int:
-    details = stated.get(key)
-    return (_count(details, "cached_tokens") or 0) if isinstance(details, Mapping) else 0
+def _cached(stated: Mapping[str, object]) -> int:
+    for name in _DETAILS:
+        details = stated.get(name)
+        if isinstance(details, dict) and (count := _count(details, "cached_tokens")):
+            return count
+    return 0
 
 
-def _first_count(stated: Mapping[str, object], *keys: str) -> int | None:
-    counts = (_count(stated, key) for key in keys)
-    return next((count for count in counts if count is not None), None)
+def _first_count(stated: Mapping[str, object], first: str, second: str) -> int | None:
+    count = _count(stated, first)
+    return _count(stated, second) if count is None else count
 
 
 def _count(stated: Mapping[str, object], key: str) -> int | None:
     value = stated.get(key)
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
-    return value if is_count and isinstance(value, int) else None
+    return value if type(value) is int and 0 <= value <= _MOST else None

@@ -1,6 +1,5 @@
 """Requests that Envoy takes to the engines itself: which may, what Envoy is told, and how their ends are read."""
 
-import dataclasses
 
 import pytest
 
@@ -42,7 +41,7 @@ def log(**stated):
         attempts=1,
         metadata={},
     )
-    return dataclasses.replace(said, **stated)
+    return said._replace(**stated)
 
 
 def found(**values):
