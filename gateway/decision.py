@@ -46,6 +46,7 @@ from gateway.routed_prompt import conversation_of, routing_request
 from gateway.router import Choice, Router
 from gateway.stopwatch import Stopwatch
 from gateway.token_estimate import BadField, TokenEstimate, dialect_of, estimate
+from gateway.token_lease import THE_WHOLE, Share
 from gateway.turn_words import Waited, asleep
 from gateway.turns import Turns
 from gateway.waiting import WaitingRoom
@@ -113,6 +114,7 @@ class DecisionCore:
         on_waited: Callable[[Waited], None] = lambda _: None,
         router: Router | None = None,
         new_account: NewAccount = account_of_unit,
+        share: Share = THE_WHOLE,
     ) -> None:
         self._index: SnapshotIndex | None = None
         self._budgets = Budgets(new_account=new_account)
@@ -121,7 +123,7 @@ class DecisionCore:
         """Unix seconds, for what happens to a request after its decision."""
         self._chance = chance or Random(0)  # noqa: S311 it breaks ties, and nothing secret hangs on it
         self._mirrors = Mirrors(self._router, self._chance, clock)
-        self._turns = Turns(self._router, self._chance, on_waited)
+        self._turns = Turns(self._router, self._chance, on_waited, share=share)
         self._waiting = WaitingRoom(self._turns, clock)
         self._on_end = on_end
         self._stopwatch = stopwatch
@@ -229,7 +231,7 @@ class DecisionCore:
         demand = size.demand(route.max_output_tokens or _MOST_OUTPUT_TOKENS, tenant.default_output_tokens)
         held = self._budgets.reserve(tenant.name, route.model, demand, now)
         if isinstance(held, Exhausted):
-            return _exhausted(asked, held)
+            return held.refused(tenant.name, route.model)
         edits = edits_for(asked, arm, _bound(held, size))
         billed = Billed(asked.caller.key.id, now, self._prices.get(route.model))
         return Leg(route, arm, choice, held, edits, self._patience.of(route), billed)
@@ -280,11 +282,6 @@ def _bound(held: Reservation, size: TokenEstimate) -> int | None:
     if size.stated_output_tokens is not None or not size.sequences or not is_counted:
         return None
     return max(1, held.output_tokens // size.sequences)
-
-
-def _exhausted(asked: Asked, held: Exhausted) -> Refused:
-    reason, tenant, model = Reason(held.code), asked.caller.tenant.name, asked.route.model
-    return refuse(reason, held.message, headers=held.headers, tenant=tenant, model=model)
 
 
 def _models(index: SnapshotIndex, caller: Caller, model: str | None) -> Answered | Refused:

@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 
@@ -37,13 +38,15 @@ class EngineMetrics:
 class InFlight:
     """One request at one endpoint, from its sending to its end. Ending it twice changes nothing."""
 
-    __slots__ = ("_endpoint", "is_watched", "sent_at", "tokens")
+    __slots__ = ("_endpoint", "is_watched", "sent_at", "tell", "tokens")
 
     def __init__(self, endpoint: "EndpointLoad", tokens: int, now: float, *, is_watched: bool) -> None:
         self._endpoint: EndpointLoad | None = endpoint
         self.tokens = tokens
         self.is_watched = is_watched
         self.sent_at = now
+        self.tell: Callable[[bool], None] | None = None
+        """Told ``False`` with the first token and ``True`` at the end."""
         endpoint.start(self, now)
 
     @property
@@ -55,12 +58,16 @@ class InFlight:
         """The endpoint has computed the prompt."""
         if self._endpoint is not None:
             self._endpoint.computed(self, now)
+            if self.tell is not None:
+                self.tell(False)
 
     def end(self, now: float) -> None:
         """The request is over, however it ended."""
         endpoint, self._endpoint = self._endpoint, None
         if endpoint is not None:
             endpoint.end(self, now)
+            if self.tell is not None:
+                self.tell(True)
 
 
 class EndpointLoad:

@@ -21,6 +21,8 @@ from gateway.worker_sockets import WorkerSockets
 INTERNAL_PREFIXES = ("x-gateway-", "x-envoy-", "x-forwarded-")
 """Headers of these names are the gateway's own; a client's are gone before the first filter sees the request."""
 DECISION_SECONDS = 2.0
+WORKER_RETRIES = 3
+"""Of a decision, at another worker each, as far as there are others."""
 HEAD_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
 IDLE_SECONDS = 120.0
@@ -97,7 +99,7 @@ def _without_internal_headers() -> Json:
 
 def _ask_the_decision_service(workers: int) -> Json:
     """No answer, a late one or a 5xx is a no; a worker that is dead is one only where there is no other."""
-    retries = {"retry_policy": {"retry_on": "connect-failure,reset", "num_retries": workers - 1}} if workers > 1 else {}
+    retries = {"retry_policy": _another_worker()} if workers > 1 else {}
     told = [{"exact": name} for name in _TOLD_TO_CLIENTS]
     return typed(
         "envoy.filters.http.ext_authz",
@@ -125,6 +127,21 @@ def _ask_the_decision_service(workers: int) -> Json:
             },
         },
     )
+
+
+def _another_worker() -> Json:
+    """For a question that a worker died over; whatever it held died with it."""
+    others = typed(
+        "envoy.retry_host_predicates.previous_hosts",
+        "envoy.extensions.retry.host.previous_hosts.v3.PreviousHostsPredicate",
+    )
+    return {
+        "retry_on": "connect-failure,reset",
+        "num_retries": WORKER_RETRIES,
+        "retry_back_off": {"base_interval": seconds(0.005), "max_interval": seconds(0.1)},
+        "retry_host_predicate": [others],
+        "host_selection_retry_max_attempts": 8,
+    }
 
 
 def _keep_the_endpoint_for_the_log() -> Json:

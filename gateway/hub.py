@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,8 @@ from gateway.token_lease import Share
 MAX_FRAME_BYTES = 4 * 1024 * 1024
 PATIENCE_SECONDS = 1.0
 _LENGTH_BYTES = 4
+_NOTES = b"notes"
+"""The first frame of a connection for routing notes; of others it is one of wishes, a list."""
 _EPOCH = "hub"
 """Workers end with the process that has this memory, so there is never another one."""
 _Words = tuple[str, str, int, str, int, int, int, int, int, int]
@@ -33,6 +35,7 @@ class Hub:
         self._budgets = MemoryBudgets()
         self._saved: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._listeners: set[asyncio.StreamWriter] = set()
 
     def load(self) -> None:
         """Go on from what was kept; raises OSError, and ValueError for a file that is none of ours."""
@@ -64,8 +67,12 @@ class Hub:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
+            first = await _read(reader)
+            if first == _NOTES:
+                await self._pass_on(reader, writer)
             while True:
-                wishes = _wishes.decode(await _read(reader))
+                wishes = _wishes.decode(first or await _read(reader))
+                first = b""
                 now = time.time()
                 answers = [self._budgets.take(Wish(words[0], Kind(words[1]), *words[2:]), now) for words in wishes]
                 _write(writer, answers)
@@ -74,6 +81,20 @@ class Hub:
             return
         finally:
             writer.close()
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Bring what one worker tells to the others; one that does not read loses its connection."""
+        self._listeners.add(writer)
+        try:
+            while True:
+                message = await _read(reader)
+                for other in tuple(self._listeners - {writer}):
+                    if other.transport.get_write_buffer_size() > MAX_FRAME_BYTES:
+                        other.transport.abort()
+                    else:
+                        _frame(other, message)
+        finally:
+            self._listeners.discard(writer)
 
 
 class HubStore:
@@ -114,6 +135,40 @@ class HubStore:
             self._streams = None
 
 
+class HubNotes:
+    """Messages to the other workers, by the hub."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._writer: asyncio.StreamWriter | None = None
+
+    async def send(self, message: bytes) -> None:
+        """To whoever listens now."""
+        writer = self._writer
+        if writer is None or writer.is_closing() or writer.transport.get_write_buffer_size() > MAX_FRAME_BYTES:
+            raise StoreLostError("the process that watches the workers is lost")
+        _frame(writer, message)
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """What the others say, as long as the connection holds."""
+        writer: asyncio.StreamWriter | None = None
+        try:
+            reader, writer = await asyncio.open_unix_connection(str(self._path))
+            _frame(writer, _NOTES)
+            self._writer = writer
+            while True:
+                yield await _read(reader)
+        except (OSError, EOFError) as error:
+            raise StoreLostError(f"the process that watches the workers is lost: {type(error).__name__}") from None
+        finally:
+            self._writer = None
+            if writer is not None:
+                writer.close()
+
+    async def close(self) -> None:
+        """The loop that listens closes what is open."""
+
+
 async def _read(reader: asyncio.StreamReader) -> bytes:
     size = int.from_bytes(await reader.readexactly(_LENGTH_BYTES), "big")
     if size > MAX_FRAME_BYTES:
@@ -122,5 +177,8 @@ async def _read(reader: asyncio.StreamReader) -> bytes:
 
 
 def _write(writer: asyncio.StreamWriter, message: object) -> None:
-    data = msgspec.msgpack.encode(message)
+    _frame(writer, msgspec.msgpack.encode(message))
+
+
+def _frame(writer: asyncio.StreamWriter, data: bytes) -> None:
     writer.write(len(data).to_bytes(_LENGTH_BYTES, "big") + data)

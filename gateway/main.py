@@ -6,17 +6,14 @@ import os
 import random
 import secrets
 import signal
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import httpx2
 import structlog
-import uvloop
 from prometheus_client import CollectorRegistry
 
-from gateway import log_lines
 from gateway.accounting import Accounting
 from gateway.atomic_file import READABLE, write_atomically
 from gateway.budget_lines import account_of_unit
@@ -37,19 +34,21 @@ from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
 from gateway.own_door import OwnDoor
-from gateway.router import Router, RouterSettings
+from gateway.router import Router
 from gateway.server import DecisionService
-from gateway.settings import GatewaySettings, read_settings
+from gateway.settings import GatewaySettings
 from gateway.shadows import Shadows
-from gateway.sharing import sharing_of
+from gateway.sharing import router_settings, sharing_of
 from gateway.socket_metrics import SocketMetrics
 from gateway.socket_tickets import SocketTickets
 from gateway.store import SnapshotStore
 from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
 from gateway.tickets import TicketNumbers, Tickets
+from gateway.token_lease import THE_WHOLE
 from gateway.unguarded import Unguarded, access_log_server
 from gateway.waiting_metrics import WaitingMetrics
+from gateway.worker import Worker, watch_parent
 from gateway.worker_sockets import sockets_of
 
 if TYPE_CHECKING:
@@ -64,27 +63,16 @@ _TELEMETRY_IDLE_SECONDS = 90.0
 _log = structlog.get_logger("gateway.main")
 
 
-def run(settings_path: Path) -> int:
-    """Serve until SIGTERM or SIGINT; the exit code."""
-    log_lines.configure()
-    try:
-        settings = read_settings(settings_path)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-            runner.run(Gateway(settings).serve())
-    except GatewayError as error:
-        sys.stderr.write(f"gateway: {error}\n")
-        return 1
-    return 0
-
-
 class Gateway:
     """One gateway process."""
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    def __init__(self, settings: GatewaySettings, worker: Worker | None = None) -> None:
+        """``worker``: which one it is, where it is one of several."""
         self._settings = settings
+        self._worker = worker
         self._telemetry = Telemetry()
         self._accounting = Accounting(settings, self._telemetry.registry)
-        self._sharing = sharing_of(settings, self._telemetry.registry)
+        self._sharing = sharing_of(settings, self._telemetry.registry, worker)
         self._core = DecisionCore(
             new_account=self._sharing.new_account if self._sharing else account_of_unit,
             clock=time.time,
@@ -92,7 +80,8 @@ class Gateway:
             on_end=self._accounting.ended,
             stopwatch=time.perf_counter,
             on_waited=WaitingMetrics(self._telemetry.registry).waited,
-            router=Router(RouterSettings(most_requests=settings.max_requests_per_endpoint)),
+            router=self._sharing.router if self._sharing else Router(router_settings(settings)),
+            share=worker.share if worker else THE_WHOLE,
         )
         self._telemetry.watch_waiting(self._core.turns.waiting)
         self._accounting.arms.watch_ejected(lambda: len(self._core.router.ejections.ejected(time.time())))
@@ -111,6 +100,7 @@ class Gateway:
             now_monotonic_seconds=time.perf_counter,
             begin_span=self._spans.begin if self._spans else lambda *_: (),
             second_look=self._sharing.second_look if self._sharing else None,
+            sockets_of_worker=worker.sockets if worker else None,
         )
         self._decisions = service.server()
         self._engines = EngineConnections(HostedKeys(settings.hosted_keys_dir))
@@ -138,11 +128,14 @@ class Gateway:
     async def serve(self) -> None:
         """Everything from the first file to the last."""
         told_to_stop = _stop_signal()
+        if self._worker is not None:
+            watch_parent(told_to_stop.set)
         settings = self._settings
         with named_errors(settings):
             prepare_folders(settings)
-            write_where_other(settings.envoy_path, bootstrap_json(_places(settings)))
-            endpoints = EndpointFile(settings.endpoints_path)
+            if self._worker is None:
+                write_where_other(settings.envoy_path, bootstrap_json(_places(settings)))
+            endpoints = self._worker.endpoints() if self._worker else EndpointFile(settings.endpoints_path)
             if not settings.endpoints_path.exists():
                 endpoints.show(frozenset(), time.monotonic())
             self._core.start_from(self._accounting.open(lambda: self._core.kept_budgets(time.time())))
@@ -153,7 +146,7 @@ class Gateway:
             filters = filter_table(settings, moderation, self._telemetry.registry)
             admin = EnvoyAdmin(client, f"http://{ADMIN_HOST}:{settings.admin_port}")
             switch = SnapshotSwitch(self._core, endpoints, admin, self._telemetry, filters)
-            store = SnapshotStore(settings.snapshot_path)
+            store = self._worker.store() if self._worker else SnapshotStore(settings.snapshot_path)
             sync = SnapshotSync(client, settings.token_file, switch, store, self._telemetry)
             await sync.start_from_disk()
             await self._serve_until(told_to_stop, sync, client)

@@ -29,6 +29,10 @@ class NoteKind(IntEnum):
     SENT = 0
     FIRST_TOKEN = 1
     ENDED = 2
+    GONE = 3
+    """Whatever was said of requests of this gateway before is over."""
+    ALIVE = 4
+    """There is nothing new."""
 
 
 class RoutingNote(msgspec.Struct, frozen=True, array_like=True):
@@ -74,6 +78,8 @@ class Hearsay:
         self.expire(now)
         if note.gateway == self._own_name:
             return
+        if note.kind is NoteKind.GONE:
+            self.gone(note.gateway, now)
         key = (note.gateway, note.number)
         if note.kind is NoteKind.SENT:
             self._end(key, now)  # a retry at another endpoint
@@ -81,7 +87,7 @@ class Hearsay:
             self._live[key] = (self._router.heard(note.address, request, note.uncached_tokens, now), now)
         elif note.kind is NoteKind.ENDED:
             self._end(key, now)
-        elif key in self._live:
+        elif note.kind is NoteKind.FIRST_TOKEN and key in self._live:
             self._live[key][0].first_token(now)
 
     def gone(self, gateway: str, now: float) -> None:

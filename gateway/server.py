@@ -17,9 +17,10 @@ from gateway.ext_authz import (
     REMOVE_HEADER,
     TICKET_HEADER,
     UNAVAILABLE_ON_THE_WIRE,
+    WORKER_HEADER,
 )
 from gateway.http_protocol import HttpRequest, HttpServer, Later
-from gateway.paths import MODELS_PATH
+from gateway.paths import MODELS_PATH, REALTIME_PATH
 from gateway.rate_limit_headers import Header
 from gateway.refusals import Reason, Refused, refuse
 from gateway.second_look import SecondLook
@@ -27,6 +28,7 @@ from gateway.socket_tickets import SocketTickets
 from gateway.telemetry import Telemetry
 from gateway.tickets import Tickets
 from gateway.unguarded import Unguarded
+from gateway.worker_sockets import WorkerSockets
 
 _JSON = ("content-type", "application/json")
 BeginSpan = Callable[[Mapping[str, str], str, Decision], tuple[Header, ...]]
@@ -49,7 +51,9 @@ class DecisionService:
         now_monotonic_seconds: Callable[[], float],
         begin_span: BeginSpan = lambda *_: (),
         second_look: SecondLook | None = None,
+        sockets_of_worker: WorkerSockets | None = None,
     ) -> None:
+        """``sockets_of_worker``: of this one, where there are others."""
         self._core = core
         self._telemetry = telemetry
         self._tickets = tickets
@@ -59,6 +63,9 @@ class DecisionService:
         self._stopwatch = now_monotonic_seconds
         self._begin_span = begin_span
         self._second_look = second_look
+        own = sockets_of_worker
+        self._here = () if own is None else ((WORKER_HEADER, str(own.guard)),)
+        self._sockets_here = () if own is None else ((WORKER_HEADER, str(own.websockets)),)
 
     def server(self) -> HttpServer:
         """What a listener makes connections from."""
@@ -102,7 +109,8 @@ class DecisionService:
         if isinstance(decision, Refused):
             return _denied(decision, target)
         if isinstance(decision, Opened):
-            return HttpResponse(200, ((TICKET_HEADER, self._sockets.add(decision.tenant, self._now())),))
+            ticket = (TICKET_HEADER, self._sockets.add(decision.tenant, self._now()))
+            return HttpResponse(200, (ticket, *self._sockets_here))
         admitted = decision.admitted
         if admitted.is_guarded:
             number, give_up = self._tickets.add(admitted, self._now()), self._tickets.give_up
@@ -110,7 +118,8 @@ class DecisionService:
             number, give_up = self._unguarded.add(admitted), self._unguarded.give_up
         ticket = (TICKET_HEADER, number)
         removed = (REMOVE_HEADER, ",".join(decision.headers_to_remove))
-        headers = (*decision.headers_to_set, ticket, *traced, *decision.client_headers, removed)
+        here = self._sockets_here if target.partition("?")[0] == REALTIME_PATH else self._here
+        headers = (*decision.headers_to_set, ticket, *here, *traced, *decision.client_headers, removed)
         return HttpResponse(200, headers, on_unread=partial(give_up, number))
 
     def _decide(self, request: HttpRequest, target: str) -> Decision:

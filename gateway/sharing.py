@@ -8,21 +8,30 @@ from collections.abc import Callable
 from prometheus_client import CollectorRegistry
 
 from gateway.budget_lines import NewAccount
+from gateway.hub import HubNotes, HubStore
 from gateway.lease_keeper import LeaseKeeper
 from gateway.leases import Leases
+from gateway.router import RouterSettings
+from gateway.routing_news import NoteChannel, RoutingNews, TellingRouter
 from gateway.second_look import SecondLook
 from gateway.settings import GatewaySettings
 from gateway.shared_store import SharedStore
 from gateway.token_lease import Share
+from gateway.worker import Worker
 
 
 class Sharing:
     """The leases of this process and the store behind them."""
 
-    def __init__(self, name: str, store: SharedStore, registry: CollectorRegistry, least_gateways: int) -> None:
-        leases = Leases(name, Share(least_gateways, least_gateways - 1))
-        self._keeper = LeaseKeeper(leases, store, time.time, registry, least_gateways)
-        self._task: asyncio.Task[None] | None = None
+    def __init__(
+        self, name: str, store: SharedStore, channel: NoteChannel, settings: RouterSettings, registry: CollectorRegistry
+    ) -> None:
+        leases = Leases(name, Share(settings.gateways, settings.gateways - 1))
+        self._keeper = LeaseKeeper(leases, store, time.time, registry, settings.gateways)
+        self.router = TellingRouter(settings, name)
+        """One that the others hear of, and that hears of them."""
+        self._news = RoutingNews(self.router, channel, time.time, registry)
+        self._tasks: list[asyncio.Task[None]] = []
         self.new_account: NewAccount = leases.account
         """Makes what budgets are kept in."""
         self.second_look = SecondLook(self._keeper)
@@ -30,23 +39,36 @@ class Sharing:
 
     def start(self, on_death: Callable[[], object]) -> None:
         """Work beside the requests; `on_death` is told if that stops before `close`."""
-        self._task = asyncio.get_running_loop().create_task(self._keeper.run())
-        self._task.add_done_callback(lambda _: on_death())
+        for loop in (self._keeper.run(), self._news.run()):
+            task = asyncio.get_running_loop().create_task(loop)
+            task.add_done_callback(lambda _: on_death())
+            self._tasks.append(task)
 
     async def close(self) -> None:
         """After the last request."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._news.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._keeper.close()
 
 
-def sharing_of(settings: GatewaySettings, registry: CollectorRegistry) -> Sharing | None:
+def sharing_of(settings: GatewaySettings, registry: CollectorRegistry, worker: Worker | None) -> Sharing | None:
     """What the settings ask for; the client's library is loaded only where it is used."""
-    shared = settings.shared_state
+    name, shared = secrets.token_hex(8), settings.shared_state
     if shared is None:
-        return None
-    from gateway.valkey_store import ValkeyStore, connect
+        if worker is None:
+            return None
+        hub = worker.whole.hub_path
+        return Sharing(name, HubStore(hub, worker.share), HubNotes(hub), router_settings(settings), registry)
+    from gateway.valkey_store import ValkeyNotes, ValkeyStore, connect
 
-    name = secrets.token_hex(8)
-    return Sharing(name, ValkeyStore(connect(shared), shared, name), registry, shared.gateways)
+    store, notes = ValkeyStore(connect(shared), shared, name), ValkeyNotes(connect(shared), shared)
+    return Sharing(name, store, notes, router_settings(settings), registry)
+
+
+def router_settings(settings: GatewaySettings) -> RouterSettings:
+    """Of one process, which is not the only one that decides."""
+    gateways = settings.workers * (settings.shared_state.gateways if settings.shared_state else 1)
+    most = max(1, settings.max_requests_per_endpoint // settings.workers)
+    return RouterSettings(most_requests=most, gateways=gateways)

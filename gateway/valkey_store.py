@@ -1,7 +1,7 @@
 """Budgets that gateways share, on a Valkey or Redis server: one small round for many wishes, never a long wait."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from gateway.token_lease import Share
 PICODOLLARS = PICODOLLARS_PER_USD // 10**9
 """In a nanodollar: Lua counts exactly below 2**53, which are nine million dollars of them."""
 MOST_CONNECTIONS = 4
+_LISTEN_SECONDS = 1.0
 _OTHER_MEMORY = b"epoch"
 _LOST = (RedisError, OSError, TimeoutError, GatewayError)
 
@@ -57,6 +58,39 @@ def connect(settings: SharedStateSettings) -> "Redis":
         protocol=2,
         **options,
     )
+
+
+class ValkeyNotes:
+    """Messages to all gateways of one prefix, by publish and subscribe."""
+
+    def __init__(self, client: "Redis", settings: SharedStateSettings) -> None:
+        self._client = client
+        self._channel = f"{settings.prefix}:notes"
+        self._patience = 2 * settings.timeout_seconds
+
+    async def send(self, message: bytes) -> None:
+        """To whoever listens now."""
+        try:
+            async with asyncio.timeout(self._patience):
+                await self._client.publish(self._channel, message)
+        except _LOST as error:
+            raise StoreLostError(f"the server of the shared state is lost: {type(error).__name__}") from None
+
+    async def messages(self) -> AsyncIterator[bytes]:
+        """What is sent from now on."""
+        try:
+            async with self._client.pubsub(ignore_subscribe_messages=True) as listening:
+                await listening.subscribe(self._channel)
+                while True:
+                    message = await listening.get_message(timeout=_LISTEN_SECONDS)
+                    if message is not None:
+                        yield message["data"]
+        except _LOST as error:
+            raise StoreLostError(f"the server of the shared state is lost: {type(error).__name__}") from None
+
+    async def close(self) -> None:
+        """The connection belongs to this alone."""
+        await self._client.aclose()
 
 
 class ValkeyStore:

@@ -95,8 +95,8 @@ def test_a_state_folder_of_another_user_is_named_with_the_remedy(tmp_path, mode)
         if not place.stat().st_mode & 0o001:
             place.chmod(0o755)
     as_nobody = (  # the project's own files may be closed to others, so they are read before
-        "import os, pathlib, sys; from gateway.main import run; os.setgid(65534); os.setuid(65534); "
-        "sys.exit(run(pathlib.Path(sys.argv[1])))"
+        "import os, pathlib, sys; import gateway.main; from gateway.start import run; "
+        "os.setgid(65534); os.setuid(65534); sys.exit(run(pathlib.Path(sys.argv[1])))"
     )
     command = [sys.executable, "-c", as_nobody, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)

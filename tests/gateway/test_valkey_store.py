@@ -16,7 +16,7 @@ from gateway.leases import Leases
 from gateway.shared_settings import SharedStateSettings
 from gateway.shared_store import StoreLostError
 from gateway.token_lease import Share
-from gateway.valkey_store import ValkeyStore, connect
+from gateway.valkey_store import ValkeyNotes, ValkeyStore, connect
 from tests.gateway.shared_servers import SharedServer
 
 pytestmark = pytest.mark.valkey
@@ -39,7 +39,7 @@ def server(tmp_path_factory):
 
 
 def shared(server, prefix, gateways=1):
-    return SharedStateSettings(url=server.url, prefix=prefix, gateways=gateways)
+    return SharedStateSettings(url=server.url, prefix=prefix, gateways=gateways, timeout_seconds=5)
 
 
 class TimedStore(ValkeyStore):
@@ -231,6 +231,30 @@ async def test_while_the_server_is_lost_no_gateway_spends_more_than_its_part(tmp
             await gateway.ask()
         assert 490 <= gateway.admitted <= 500
         await gateway.keeper.close()
+
+
+async def test_messages_reach_the_others_and_a_lost_server_is_noticed(tmp_path):
+    server = SharedServer(tmp_path)
+    server.start()
+    try:
+        one, other = (ValkeyNotes(connect(shared(server, "notes")), shared(server, "notes")) for _ in range(2))
+        stream = other.messages()
+        heard = asyncio.create_task(anext(stream))
+        async with asyncio.timeout(10):
+            while not heard.done():
+                await one.send(b"note")
+                await asyncio.sleep(0.01)
+        assert heard.result() == b"note"
+        server.kill()
+        with pytest.raises(StoreLostError):
+            async for _ in stream:
+                pass
+        with pytest.raises(StoreLostError):
+            await one.send(b"note")
+        await one.close()
+        await other.close()
+    finally:
+        server.kill()
 
 
 async def test_slots_of_a_killed_gateway_end(server):
