@@ -151,6 +151,7 @@ def test_the_settings_of_a_route_are_put_into_it(house):
     spec = {
         "aliases": ["gpt-x"], "fallbacks": ["spare"], "first_byte_seconds": 5, "idle_seconds": 6,
         "concurrent_requests": 7, "queue": {"max_waiting": 8, "max_wait_seconds": 9}, "is_guarded": False,
+        "realtime": True,
         "session_header": "x-session-id", "salts_cache": True, "output_filter": "fruit", "closed_paths": [CLOSED],
         "arms": {"chat": {"weight": 0.9}, "chat-canary": {"weight": 0.1, "tenants": ["acme"], "serves": ["chat"]}},
     }  # fmt: skip
