@@ -102,7 +102,8 @@ _ENDS: Json = {"or_filter": {"filters": [_decided(UNGUARDED_HEADER, _PRESENT), _
 
 
 def _ends_of(worker: WorkerSockets) -> Json:
-    return {"and_filter": {"filters": [_ENDS, _decided(WORKER_HEADER, _exactly(str(worker.guard)))]}}
+    own = [_decided(WORKER_HEADER, _exactly(str(path))) for path in (worker.guard, worker.websockets)]
+    return {"and_filter": {"filters": [_ENDS, {"or_filter": {"filters": own}}]}}
 
 
 def _exactly(text: str) -> Json:
