@@ -191,7 +191,7 @@ class Admitted:
 
     def depart(self) -> None:
         """Envoy takes it to its first engine."""
-        self.sent_to(self._leg.choice.addresses[0])
+        self.sent_to(self._leg.choice.candidates[0].address)
 
     def answered_by(self, address: str, first_byte_seconds: float | None) -> None:
         """Envoy says which engine had it in the end, and when the answer began."""

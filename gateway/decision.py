@@ -214,7 +214,8 @@ class DecisionCore:
             return leg
         is_guarded = self._needs_guard(asked, leg, chosen, now)
         admitted = self._admitted(asked, leg, legs, watch, chosen, is_guarded=is_guarded)
-        admitted.mirror = self._mirrors.of(asked, leg.choice.request, _bound(leg.held, size), now)
+        if route.shadow is not None:
+            admitted.mirror = self._mirrors.of(asked, leg.choice.request, _bound(leg.held, size), now)
         headers = self._budgets.headers(tenant.name, leg.model, now)
         arm, addresses = leg.arm, leg.choice.addresses
         return Allowed(
@@ -278,10 +279,10 @@ class DecisionCore:
 
 def _bound(held: Reservation, size: TokenEstimate) -> int | None:
     """The longest answer that is paid for, where the client bounds nothing and somebody counts; else ``None``."""
-    is_counted = any(line.tariff is not None for line in held.lines)
-    if size.stated_output_tokens is not None or not size.sequences or not is_counted:
+    if size.stated_output_tokens is not None or not size.sequences:
         return None
-    return max(1, held.output_tokens // size.sequences)
+    is_counted = any(line.tariff is not None for line in held.lines)
+    return max(1, held.output_tokens // size.sequences) if is_counted else None
 
 
 def _models(index: SnapshotIndex, caller: Caller, model: str | None) -> Answered | Refused:

@@ -72,7 +72,9 @@ class LoadBook:
                 continue
             if item.others_waiting > busiest and _is_fresh(item, now):
                 busiest = item.others_waiting
-            fastest = max(fastest, item.measured_rate or 0.0)
+            rate = item.measured_rate
+            if rate is not None and rate > fastest:
+                fastest = rate
         fastest = fastest or self._tokens_per_second
         unknown = Load(0, busiest * self._mean_tokens, fastest)
         return [unknown if item is None else self._load(item, busiest, fastest, now) for item in found]
@@ -112,18 +114,16 @@ class LoadBook:
         return endpoint
 
     def _load(self, endpoint: EndpointLoad, busiest: int, fastest: float, now: float) -> Load:
-        others = endpoint.others_waiting
-        saturation = kv_usage = 0.0
+        others, saturation, kv_usage = busiest, 0.0, 0.0
         metrics = endpoint.metrics
         if metrics is not None:
+            others = endpoint.others_waiting
             age = now - metrics.measured_at
             others = others if age <= USELESS_SECONDS else 0
             kv_usage = metrics.kv_usage
             saturation = max(kv_usage / KV_FULL, metrics.waiting / QUEUE_FULL)
             if age > STALE_SECONDS:
                 others, saturation = max(others, busiest), max(saturation, 1.0)
-        else:
-            others = busiest
         return Load(
             endpoint.in_flight,
             endpoint.queued_tokens(now) + others * self._mean_tokens,

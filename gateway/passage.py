@@ -50,6 +50,8 @@ class Patience(NamedTuple):
 
     def of(self, route: GatewayRoute) -> "Patience":
         """What the route says, and this where it says nothing."""
+        if route.first_byte_seconds is None and route.idle_seconds is None:
+            return self
         return Patience(route.first_byte_seconds or self.first_byte_seconds, route.idle_seconds or self.idle_seconds)
 
 

@@ -10,6 +10,8 @@ MAX_TEXTS = 200_000
 MAX_ITEMS = 1_000_000
 """Items of lists and members of objects; a prompt may be given as a list of token ids."""
 
+_BLANKS = " \t\n\r"
+
 
 class BadDocument(ValueError):
     """The body is not one JSON object; the message says why without quoting it."""
@@ -23,7 +25,7 @@ def parse_document(body: bytes) -> Mapping[str, object]:
     """
     _refuse_costly(body)
     try:
-        document: object = _DECODER.decode(body.decode())
+        document = _decoded(body.decode().rstrip(_BLANKS))
     except BadDocument:
         raise
     except UnicodeDecodeError:
@@ -37,6 +39,15 @@ def parse_document(body: bytes) -> Mapping[str, object]:
     if not isinstance(document, dict):
         raise BadDocument("it must be a JSON object")
     return document
+
+
+def _decoded(text: str) -> object:
+    """As the decoder's own method, which looks for blanks around the value first."""
+    if text.startswith("{"):
+        document, end = _DECODER.raw_decode(text)
+        if end == len(text):
+            return document
+    return _DECODER.decode(text)
 
 
 def _refuse_costly(body: bytes) -> None:

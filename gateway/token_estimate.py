@@ -106,21 +106,30 @@ def estimate(
         return TokenEstimate(0, 0, None)
     if dialect is Dialect.UPLOAD:
         return TokenEstimate(upload_tokens(document, parts), 0, None)
-    output_tokens: int | None = None
-    for name in _OUTPUT_FIELDS.get(dialect, ()):
-        figure = _figure(document, name, 0, MOST_TOKENS)
-        if isinstance(figure, BadField):
-            return figure
-        if figure is not None:
-            output_tokens = max(figure, output_tokens or 0)
-    sequences = 1 if dialect in _OUTPUT_FIELDS else 0
-    for name in _SEQUENCE_FIELDS.get(dialect, ()):
-        figure = _figure(document, name, 1, MOST_SEQUENCES)
-        if isinstance(figure, BadField):
-            return figure
-        sequences = max(sequences, figure or 1)
+    output_tokens = _largest(document, _OUTPUT_FIELDS.get(dialect, ()), 0, MOST_TOKENS)
+    if isinstance(output_tokens, BadField):
+        return output_tokens
+    sequences = _largest(document, _SEQUENCE_FIELDS.get(dialect, ()), 1, MOST_SEQUENCES)
+    if isinstance(sequences, BadField):
+        return sequences
+    if sequences is None:
+        sequences = 1 if dialect in _OUTPUT_FIELDS else 0
     input_tokens, prompts = prompt_tokens(document, parts) if texts is None else (plain_tokens(texts), 1)
     return TokenEstimate(input_tokens, sequences * prompts, output_tokens)
+
+
+def _largest(document: Mapping[str, object], names: Sequence[str], least: int, most: int) -> int | BadField | None:
+    """The largest figure of some fields; ``None`` = none is stated."""
+    largest: int | None = None
+    for name in names:
+        if name not in document:
+            continue
+        figure = _figure(document, name, least, most)
+        if isinstance(figure, BadField):
+            return figure
+        if figure is not None and (largest is None or figure > largest):
+            largest = figure
+    return largest
 
 
 def _figure(document: Mapping[str, object], name: str, least: int, most: int) -> int | BadField | None:
