@@ -27,8 +27,8 @@ from tests.gateway.conftest import World, end_gateway, make_gateway  # noqa: E40
 
 TTFT_RATIO, CACHED, CACHED_IN_TURN = 5.0, 0.9, 0.5
 WAYS: dict[str, Callable[[int], str]] = {
-    "round robin": lambda number: (FIRST, SECOND)[number % 2],
     "the product's routing": lambda _: BOTH,
+    "round robin": lambda number: (FIRST, SECOND)[number % 2],
 }
 
 
@@ -81,7 +81,7 @@ def shown(turns: dict[str, Sequence[Turn]]) -> int:
     for name, found in turns.items():
         cached, first = cached_ratio(found), ttft_p50(found)
         print(f"  {name:<24} TTFT p50 {1000 * first:7.0f} ms   cached tokens {cached:.3f}   turns {len(found)}")
-    in_turn, routed = turns.values()
+    routed, in_turn = turns.values()
     ratio = ttft_p50(in_turn) / ttft_p50(routed)
     bars = (
         (ratio >= TTFT_RATIO, f"TTFT p50 is {ratio:.1f} times better (at least {TTFT_RATIO:g})"),
