@@ -15,6 +15,7 @@ from gateway.arms import usable_endpoints
 from gateway.chat_session import ChatSession
 from gateway.ext_authz import TICKET_HEADER
 from gateway.index import SnapshotIndex
+from gateway.local_files import BACKLOG
 from gateway.own_door import OwnDoor
 from gateway.passage import End, Ending
 from gateway.realtime_session import RealtimeSession
@@ -85,6 +86,7 @@ class ChatSockets:
             close_timeout=CLOSE_SECONDS,
             max_size=self._settings.max_message_bytes,
             max_queue=_QUEUED_FRAMES,
+            backlog=BACKLOG,
             logger=silent(),
         )
 

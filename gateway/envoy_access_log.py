@@ -20,7 +20,8 @@ HEARTBEAT_SECONDS = 10.0
 """How often Envoy says that a request still runs."""
 FLUSH_SECONDS = 0.05
 """How long what is told to the gateway may wait for more; budgets are settled by it."""
-BATCH_BYTES = 16 * 1024
+BATCH_BYTES = 512 * 1024
+"""What comes beyond it before it can be sent is dropped: room for the ends of many requests at once."""
 
 
 def access_logs(workers: Sequence[WorkerSockets]) -> list[Json]:

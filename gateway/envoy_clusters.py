@@ -15,6 +15,8 @@ ENGINES_CLUSTER = "engines"
 EXT_AUTHZ_METADATA = "envoy.filters.http.ext_authz"
 GATEWAY_METADATA = "gateway"
 
+OWN_IDLE_SECONDS = 30.0
+"""Connections to the gateway's own sockets after a burst; Envoy's default keeps each for an hour."""
 MAX_PARALLEL = 65_536
 """Engines queue and reject by themselves; Envoy's default of 1,024 would come first."""
 
@@ -97,9 +99,15 @@ def _of_the_worker_that_decided(cluster: Json, workers: int) -> Json:
 
 def _at_sockets(name: str, paths: Sequence[Path]) -> Json:
     endpoints = [{"endpoint": {"address": {"pipe": {"path": str(path)}}}} for path in paths]
+    options = message(
+        _HTTP_OPTIONS,
+        explicit_http_config={"http_protocol_options": {}},
+        common_http_protocol_options={"idle_timeout": seconds(OWN_IDLE_SECONDS)},
+    )
     return {
         "name": name,
         "type": "STATIC",
+        "typed_extension_protocol_options": {_HTTP_OPTIONS: options},
         "connect_timeout": seconds(CONNECT_SECONDS),
         "circuit_breakers": _circuit_breakers(),
         "load_assignment": {"cluster_name": name, "endpoints": [{"lb_endpoints": endpoints}]},

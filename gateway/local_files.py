@@ -9,6 +9,9 @@ from gateway.atomic_file import READABLE, write_atomically
 from gateway.errors import GatewayError
 from gateway.settings import GatewaySettings
 
+BACKLOG = 4096
+"""Connections that may wait to be accepted: Envoy makes one for each request of a burst, and a full queue refuses."""
+
 
 def write_where_other(path: Path, data: bytes) -> None:
     """Write a file unless it is so already: a gateway that starts again must not need room on a full disk."""

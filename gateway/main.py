@@ -32,7 +32,14 @@ from gateway.held_metrics import watch_held
 from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
 from gateway.http_protocol import HttpServer
-from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
+from gateway.local_files import (
+    BACKLOG,
+    keep_private,
+    named_errors,
+    prepare_folders,
+    remove_dead_socket,
+    write_where_other,
+)
 from gateway.own_door import OwnDoor
 from gateway.router import Router
 from gateway.server import DecisionService
@@ -213,7 +220,7 @@ class Gateway:
     async def _listen_for_envoy(self, path: Path, answering: HttpServer | Http2Server) -> asyncio.Server:
         remove_dead_socket(path)
         with named_errors(self._settings):
-            server = await asyncio.get_running_loop().create_unix_server(answering.connection, str(path))
+            server = await asyncio.get_running_loop().create_unix_server(answering.connection, str(path), backlog=BACKLOG)
             keep_private(path)
         return server
 

@@ -121,6 +121,7 @@ class SnapshotSync:
         self._confirmed_unix_seconds: float | None = None
         self._pause_seconds = 0.0
         self._last_failure: str | None = None
+        self._not_kept: GatewaySnapshot | None = None
         telemetry.watch_snapshot_age(self.age_seconds)
 
     def age_seconds(self) -> float:
@@ -160,6 +161,8 @@ class SnapshotSync:
                 _log.info("snapshot.control_plane_is_back", etag=self._etag)
             self._last_failure = None
         self._switch.show_endpoints()
+        if self._not_kept is not None:
+            self._keep(self._not_kept)
 
     async def _follow(self) -> None:
         started = time.monotonic()
@@ -193,11 +196,16 @@ class SnapshotSync:
         return _Fetched(snapshot, answer.headers.get("etag") or snapshot.etag)
 
     def _keep(self, snapshot: GatewaySnapshot) -> None:
+        """What can't be kept now is tried again at every step: the one on disk may know a key that was revoked."""
         try:
             self._store.save(snapshot)
         except OSError as error:
             self._telemetry.sync_failed()
-            _log.error("snapshot.not_kept", error=error.strerror)
+            if self._not_kept is None:
+                _log.error("snapshot.not_kept", error=error.strerror)
+            self._not_kept = snapshot
+        else:
+            self._not_kept = None
 
     def _report(self, error: Exception) -> None:
         """Say a failure once, not at every try. Only our own messages are known to hold no content."""
