@@ -17,10 +17,10 @@ def pick_arm(arms: Sequence[GatewayArm], conversation: bytes) -> GatewayArm | No
     Weighted rendezvous hashing: each arm gets its share of conversations exactly in the long run, a conversation
     stays with its arm whatever the order of the arms, and more weight for one arm moves conversations to it alone.
     """
+    if len(arms) == 1:
+        return arms[0] if arms[0].weight > 0 and usable_endpoints(arms[0]) else None
     candidates = [arm for arm in arms if arm.weight > 0 and usable_endpoints(arm)]
-    if len(candidates) < 2:
-        return candidates[0] if candidates else None
-    return max(candidates, key=lambda arm: _attraction(arm, conversation), )
+    return max(candidates, key=lambda arm: _attraction(arm, conversation), default=None)
 
 
 def arms_of(route: GatewayRoute) -> tuple[GatewayArm, ...]:

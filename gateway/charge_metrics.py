@@ -40,7 +40,8 @@ class ChargeMetrics:
         usage = ended.settled.usage
         read, cached, written = self._of_kinds(ended.tenant, ended.model, ended.settled.basis.value)
         read.inc(usage.input_tokens)
-        cached.inc(usage.cached_tokens)
+        if usage.cached_tokens:
+            cached.inc(usage.cached_tokens)
         written.inc(usage.output_tokens)
 
     def _of_kinds(self, tenant: str, model: str, basis: str) -> tuple[Counter, Counter, Counter]:

@@ -233,6 +233,8 @@ class Policy:
 
     def order(self, situation: Situation, chance: Random) -> list[Candidate]:
         """All candidates, best first; those that filters left out come last."""
+        if len(situation.candidates) == 1:
+            return list(situation.candidates)
         kept = situation
         for rule in self.filters:
             left = rule.keep(kept)

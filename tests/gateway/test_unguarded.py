@@ -1,6 +1,5 @@
 """Requests that Envoy takes to the engines itself: which may, what Envoy is told, and how their ends are read."""
 
-
 import pytest
 
 from fleet.snapshot import GatewayRoute, GatewayTenant
