@@ -11,7 +11,7 @@ import msgspec
 
 from gateway.atomic_file import PRIVATE, write_atomically
 from gateway.budget_store import Kind, MemoryBudgets, Wish
-from gateway.shared_store import Joined, StoreLostError
+from gateway.lease_store import Joined, StoreLostError
 from gateway.token_lease import Share
 
 MAX_FRAME_BYTES = 4 * 1024 * 1024

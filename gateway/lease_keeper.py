@@ -7,8 +7,8 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from gateway.budget_scripts import SETTLE_SECONDS
+from gateway.lease_store import Joined, SharedStore, StoreLostError
 from gateway.leases import Asked, Leases
-from gateway.shared_store import Joined, SharedStore, StoreLostError
 from gateway.token_lease import Share
 
 EVERY_SECONDS = 0.25

@@ -7,6 +7,7 @@ import random
 import secrets
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,7 +32,7 @@ from gateway.guard import Guard, GuardSettings
 from gateway.held_metrics import watch_held
 from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
-from gateway.http_protocol import HttpServer
+from gateway.http_protocol import HttpRequest, HttpServer
 from gateway.local_files import (
     BACKLOG,
     keep_private,
@@ -80,16 +81,7 @@ class Gateway:
         self._telemetry = Telemetry()
         self._accounting = Accounting(settings, self._telemetry.registry)
         self._sharing = sharing_of(settings, self._telemetry.registry, worker)
-        self._core = DecisionCore(
-            new_account=self._sharing.new_account if self._sharing else account_of_unit,
-            clock=time.time,
-            chance=random.Random(),  # noqa: S311
-            on_end=self._accounting.ended,
-            stopwatch=time.perf_counter,
-            on_waited=WaitingMetrics(self._telemetry.registry).waited,
-            router=self._sharing.router if self._sharing else Router(router_settings(settings)),
-            share=worker.share if worker else THE_WHOLE,
-        )
+        self._core = self._new_core()
         self._telemetry.watch_waiting(self._core.turns.waiting)
         self._accounting.arms.watch_ejected(lambda: len(self._core.router.ejections.ejected(time.time())))
         numbers = TicketNumbers(secrets.token_bytes)
@@ -119,18 +111,25 @@ class Gateway:
         metrics = SocketMetrics(self._telemetry.registry)
         self._sockets = ChatSockets(self._socket_tickets, self._tickets, door, settings.websockets, metrics)
         self._watch = EngineWatch(self._core, self._telemetry.registry, settings.scrape_seconds)
-        page = telemetry_page(self._telemetry, lambda: self._core.index is not None)
-        self._pages = HttpServer(
-            page,
-            max_body_bytes=_MAX_TELEMETRY_BODY_BYTES,
-            on_failure=lambda _: HttpResponse(500),
-            idle_seconds=_TELEMETRY_IDLE_SECONDS,
-        )
+        self._pages = _pages(telemetry_page(self._telemetry, lambda: self._core.index is not None))
 
     @property
     def registry(self) -> CollectorRegistry:
         """Its metrics."""
         return self._telemetry.registry
+
+    def _new_core(self) -> DecisionCore:
+        sharing, settings = self._sharing, self._settings
+        return DecisionCore(
+            new_account=sharing.new_account if sharing else account_of_unit,
+            clock=time.time,
+            chance=random.Random(),  # noqa: S311
+            on_end=self._accounting.ended,
+            stopwatch=time.perf_counter,
+            on_waited=WaitingMetrics(self._telemetry.registry).waited,
+            router=sharing.router if sharing else Router(router_settings(settings)),
+            share=self._worker.share if self._worker else THE_WHOLE,
+        )
 
     async def serve(self) -> None:
         """Everything from the first file to the last."""
@@ -178,10 +177,8 @@ class Gateway:
             _log.info("gateway.stopping")
             for loop in loops:
                 loop.cancel()
-            decisions.close()
-            guard.close()
-            log.close()
-            pages.close()
+            for server in (decisions, guard, log, pages):
+                server.close()
             await asyncio.gather(
                 self._decisions.drain(DRAIN_SECONDS),
                 self._guard.drain(self._settings.drain_seconds),
@@ -190,17 +187,15 @@ class Gateway:
                 self._pages.drain(DRAIN_SECONDS),
             )
             await asyncio.gather(*loops, return_exceptions=True)
-            await self._accounting.close()
-            if self._sharing is not None:
-                await self._sharing.close()
+            for part in filter(None, (self._accounting, self._sharing)):
+                await part.close()
             if self._spans is not None:
                 await asyncio.to_thread(self._spans.close)
         finally:
             await self._shadows.close()
             self._engines.close()
             told = self._settings
-            sockets = (told.socket_path, told.guard_path, told.access_log_path, told.sockets_path)
-            for path in (told.ready_file, *sockets):
+            for path in (told.ready_file, told.socket_path, told.guard_path, told.access_log_path, told.sockets_path):
                 path.unlink(missing_ok=True)
 
     async def _tick(self) -> None:
@@ -220,7 +215,9 @@ class Gateway:
     async def _listen_for_envoy(self, path: Path, answering: HttpServer | Http2Server) -> asyncio.Server:
         remove_dead_socket(path)
         with named_errors(self._settings):
-            server = await asyncio.get_running_loop().create_unix_server(answering.connection, str(path), backlog=BACKLOG)
+            server = await asyncio.get_running_loop().create_unix_server(
+                answering.connection, str(path), backlog=BACKLOG
+            )
             keep_private(path)
         return server
 
@@ -252,6 +249,15 @@ class Gateway:
         with named_errors(settings):
             write_atomically(settings.ready_file, json.dumps(ready).encode(), mode=READABLE)
         _log.info("gateway.ready", **ready)
+
+
+def _pages(page: Callable[[HttpRequest], HttpResponse]) -> HttpServer:
+    return HttpServer(
+        page,
+        max_body_bytes=_MAX_TELEMETRY_BODY_BYTES,
+        on_failure=lambda _: HttpResponse(500),
+        idle_seconds=_TELEMETRY_IDLE_SECONDS,
+    )
 
 
 def _stop_signal() -> asyncio.Event:

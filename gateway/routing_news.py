@@ -13,9 +13,9 @@ from typing import Protocol
 import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
+from gateway.lease_store import StoreLostError
 from gateway.router import Choice, InFlight, Router, RouterSettings
 from gateway.routing_notes import Hearsay, NoteError, NoteKind, RoutingNote, read_note
-from gateway.shared_store import StoreLostError
 
 FLUSH_SECONDS = 0.02
 ALIVE_SECONDS = 5.0

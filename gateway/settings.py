@@ -11,10 +11,10 @@ from pydantic_core import ErrorDetails
 from fleet.nearest import did_you_mean
 from gateway.ejection import DEFAULT_MOST_REQUESTS
 from gateway.errors import GatewayError
-from gateway.shared_settings import SharedStateSettings
 from gateway.socket_settings import SocketSettings
 from gateway.tracing_settings import TracingSettings
 from gateway.usage_settings import UsageSettings
+from gateway.valkey_settings import SharedStateSettings
 
 MOST_WORKERS = 64
 _WORKER_SUFFIX = f"-{MOST_WORKERS - 1}"

@@ -10,12 +10,12 @@ from prometheus_client import CollectorRegistry
 from gateway.budget_lines import NewAccount
 from gateway.hub import HubNotes, HubStore
 from gateway.lease_keeper import LeaseKeeper
+from gateway.lease_store import SharedStore
 from gateway.leases import Leases
 from gateway.router import RouterSettings
 from gateway.routing_news import NoteChannel, RoutingNews, TellingRouter
 from gateway.second_look import SecondLook
 from gateway.settings import GatewaySettings
-from gateway.shared_store import SharedStore
 from gateway.token_lease import Share
 from gateway.worker import Worker
 

@@ -16,10 +16,10 @@ from gateway.budget_lines import Unit
 from gateway.budget_scripts import GATEWAY_SECONDS, JOIN, LEAVE, TAKE
 from gateway.budget_store import Wish
 from gateway.errors import GatewayError
-from gateway.shared_settings import SharedStateSettings
-from gateway.shared_store import Joined, StoreLostError
+from gateway.lease_store import Joined, StoreLostError
 from gateway.token_file import read_token
 from gateway.token_lease import Share
+from gateway.valkey_settings import SharedStateSettings
 
 PICODOLLARS = PICODOLLARS_PER_USD // 10**9
 """In a nanodollar: Lua counts exactly below 2**53, which are nine million dollars of them."""

@@ -1,6 +1,7 @@
 """One of several workers of a gateway: what it leaves to others, and how it ends with the process that watches it."""
 
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def watch_parent(told_to_stop: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
 
     def look() -> None:
-        if not sys.stdin.buffer.raw.read(1024):  # type: ignore[attr-defined]
+        if not os.read(sys.stdin.fileno(), 1024):
             loop.remove_reader(sys.stdin.fileno())
             told_to_stop()
 

@@ -9,9 +9,9 @@ from prometheus_client import CollectorRegistry
 
 from fleet.snapshot import GatewayEndpoint
 from gateway.hub import Hub, HubNotes
+from gateway.lease_store import StoreLostError
 from gateway.router import RouterSettings, RoutingRequest
 from gateway.routing_news import SILENT_SECONDS, RoutingNews, TellingRouter
-from gateway.shared_store import StoreLostError
 
 ADDRESSES = ("e:0", "e:1", "e:2")
 ENDPOINTS = tuple(GatewayEndpoint(address=address) for address in ADDRESSES)

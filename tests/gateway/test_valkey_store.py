@@ -12,10 +12,10 @@ from gateway.budget_lines import Unit
 from gateway.budget_scripts import _CLOCK, TAKE
 from gateway.budget_store import Kind, MemoryBudgets, Wish
 from gateway.lease_keeper import LeaseKeeper
+from gateway.lease_store import StoreLostError
 from gateway.leases import Leases
-from gateway.shared_settings import SharedStateSettings
-from gateway.shared_store import StoreLostError
 from gateway.token_lease import Share
+from gateway.valkey_settings import SharedStateSettings
 from gateway.valkey_store import ValkeyNotes, ValkeyStore, connect
 from tests.gateway.shared_servers import SharedServer
 
