@@ -23,9 +23,11 @@ sys.path.insert(0, str(ROOT))  # the engines and the gateway are the tests'
 from tests.engine_tier.conftest import BOTH, FIRST, MODELS, SECOND, snapshot_of  # noqa: E402
 from tests.engine_tier.real_engine import BLOCK, POOL_BLOCKS, RealEngine, real_engines, why_not  # noqa: E402
 from tests.engine_tier.sessions import SESSIONS, TURNS, Turn, cached_ratio, play, ttft_p50  # noqa: E402
-from tests.gateway.conftest import World, end_gateway, make_gateway  # noqa: E402
+from tests.gateway.conftest import WholeGateway, World, end_gateway, make_gateway  # noqa: E402
 
 TTFT_RATIO, CACHED, CACHED_IN_TURN = 5.0, 0.9, 0.5
+NOTED = ("scrape_failures", "restarts")
+"""What the gateway noted of its engines: a machine that is too busy for its figures makes it forget."""
 WAYS: dict[str, Callable[[int], str]] = {
     "the product's routing": lambda _: BOTH,
     "round robin": lambda number: (FIRST, SECOND)[number % 2],
@@ -44,15 +46,17 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory() as folder,
         real_engines(2, Path(folder), served=MODELS) as engines,
-        gateway_of(Path(folder), engines) as client,
+        gateway_of(Path(folder), engines) as (gateway, client),
     ):
         turns = {name: rounds_of(client, way, options.rounds, name) for name, way in WAYS.items()}
+        noted = {name: gateway.metric(f"enginehouse_gateway_engine_{name}_total") for name in NOTED}
+    print(", ".join(f"{name.replace('_', ' ')} {count:.0f}" for name, count in noted.items()))
     return 1 if shown(turns) else 0
 
 
 @contextmanager
-def gateway_of(folder: Path, engines: tuple[RealEngine, ...]) -> Iterator[httpx2.Client]:
-    """A client of a whole gateway in front of the engines."""
+def gateway_of(folder: Path, engines: tuple[RealEngine, ...]) -> Iterator[tuple[WholeGateway, httpx2.Client]]:
+    """A whole gateway in front of the engines, and a client of it."""
     world = World()
     (folder / "gateway").mkdir()
     gateway = make_gateway(folder / "gateway", world)
@@ -62,7 +66,7 @@ def gateway_of(folder: Path, engines: tuple[RealEngine, ...]) -> Iterator[httpx2
         gateway.start_envoy()
         headers = {"authorization": f"Bearer {world.acme_key}"}
         with httpx2.Client(base_url=gateway.url, headers=headers, timeout=120) as client:
-            yield client
+            yield gateway, client
     finally:
         end_gateway(gateway)
 
