@@ -164,8 +164,8 @@ class GatewayRoute(Value):
     closed_paths: tuple[ClosedPath, ...] = ()
     """Code paths that are closed at the door; of two for one path the first counts."""
     realtime: bool = False
-    """Whether its engines' own WebSocket is open to its tenants. A session's words can't be filtered, salted or searched
-    for closed paths: a route that asks for one of these opens none."""
+    """Whether its engines' own WebSocket is open to its tenants. A session's words can't be filtered, salted or
+    searched for closed paths: a route that asks for one of these opens none."""
 
 
 class GatewaySnapshot(Value):

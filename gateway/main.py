@@ -187,8 +187,9 @@ class Gateway:
                 self._pages.drain(DRAIN_SECONDS),
             )
             await asyncio.gather(*loops, return_exceptions=True)
-            for part in filter(None, (self._accounting, self._sharing)):
-                await part.close()
+            await self._accounting.close()
+            if self._sharing is not None:
+                await self._sharing.close()
             if self._spans is not None:
                 await asyncio.to_thread(self._spans.close)
         finally:

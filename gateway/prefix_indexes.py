@@ -1,4 +1,4 @@
-"""What endpoints are believed to hold, apart for each size of block: of text, and of token ids as each engine cuts them.
+"""What endpoints are believed to hold, apart for each size of block: of text, of token ids as each engine cuts them.
 
 An engine's capacity is in tokens; how many blocks that are depends on their size, and blocks of different sizes are
 never equal. Pure.

@@ -94,7 +94,7 @@ def test_allowed_names_the_endpoints_and_who_asked(core, world):
 
 def test_equal_endpoints_are_chosen_by_chance(core, world):
     firsts = [core.decide(post(world.acme_key, chat("both-chat")), world.now).endpoints[0] for _ in range(100)]
-    assert all(30 <= firsts.count(address) for address in ("127.0.0.1:9001", "127.0.0.1:9002"))
+    assert all(firsts.count(address) >= 30 for address in ("127.0.0.1:9001", "127.0.0.1:9002"))
 
 
 def test_before_the_first_snapshot_everything_is_refused(world):

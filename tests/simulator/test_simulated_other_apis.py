@@ -122,7 +122,8 @@ async def test_a_sound_is_transcribed_whole_and_streamed(start_engine):
 @pytest.mark.parametrize(("flags", "is_told"), [("--enable-prompt-tokens-details", True), ("", False)])
 async def test_an_engine_that_tells_of_its_cache_takes_it_out_of_a_messages_input(start_engine, flags, is_told):
     engine = await start_engine(f"{TOOLS} --block-size 16 {flags}".strip())
-    asked = {"model": "tiny", "max_tokens": 2, "messages": [{"role": "user", "content": "a long story " * 40 + "to the end of it"}]}
+    story = "a long story " * 40 + "to the end of it"
+    asked = {"model": "tiny", "max_tokens": 2, "messages": [{"role": "user", "content": story}]}
     counted = (await engine.client.post("/v1/messages/count_tokens", json=asked)).json()["input_tokens"]
     whole = counted // 16 * 16
     for read, written in ((0, whole), (whole, 0)):
