@@ -22,7 +22,10 @@ CONTEXT = 32_768
 SPREAD = 0.02
 """Of the random weights."""
 CONSTANT, AGAINST = 0.2, -4.0
-"""The first number of every state, which no layer changes, and by how much it speaks against the special pieces."""
+"""The first number of every state, which no layer changes, and by how much it speaks against the special pieces
+and the bytes below."""
+UNSAID = frozenset(range(256)) - frozenset(range(0x20, 0x7F))
+"""Half characters, which are chunks without text, and control characters; a grammar can still ask for them."""
 SPACE = "\u0120"
 """How a space is written in the vocabulary of bytes."""
 SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
@@ -130,7 +133,7 @@ def _numbers(name: str, shape: list[int], source: random.Random) -> list[float]:
     elif name == "model.embed_tokens.weight":
         numbers[::columns] = [CONSTANT] * rows
     elif name == "lm_head.weight":
-        numbers[::columns] = [0.0] * (rows - len(SPECIAL)) + [AGAINST] * len(SPECIAL)
+        numbers[::columns] = [AGAINST if row in UNSAID or row >= rows - len(SPECIAL) else 0.0 for row in range(rows)]
     return numbers
 
 
