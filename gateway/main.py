@@ -177,10 +177,12 @@ class Gateway:
             _log.info("gateway.stopping")
             for loop in loops:
                 loop.cancel()
-            for server in (decisions, guard, log, pages):
+            decisions.close()
+            await self._decisions.drain(DRAIN_SECONDS)
+            await self._tickets.drain(DRAIN_SECONDS)  # what was admitted still finds the guard
+            for server in (guard, log, pages):
                 server.close()
             await asyncio.gather(
-                self._decisions.drain(DRAIN_SECONDS),
                 self._guard.drain(self._settings.drain_seconds),
                 self._sockets.drain(self._settings.drain_seconds),
                 self._unguarded.drain(ends, self._settings.drain_seconds),

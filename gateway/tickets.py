@@ -1,5 +1,7 @@
 """Requests that were admitted and are on their way from Envoy to the guard."""
 
+import asyncio
+import contextlib
 from collections.abc import Callable
 
 from gateway.admitted import Admitted
@@ -33,6 +35,7 @@ class Tickets:
     def __init__(self, new_ticket: Callable[[], str]) -> None:
         self._new_ticket = new_ticket
         self._waiting: dict[str, tuple[float, Admitted]] = {}
+        self._on_empty: asyncio.Event | None = None
 
     def __len__(self) -> int:
         """Requests that did not arrive yet."""
@@ -47,13 +50,22 @@ class Tickets:
     def take(self, ticket: str) -> Admitted | None:
         """The request of a ticket; ``None`` = there is none, or it came before."""
         found = self._waiting.pop(ticket, None)
+        if self._on_empty is not None and not self._waiting:
+            self._on_empty.set()
         return None if found is None else found[1]
 
     def give_up(self, ticket: str) -> None:
         """Its client left before Envoy passed it on; nothing, where it came."""
-        found = self._waiting.pop(ticket, None)
-        if found is not None:
-            found[1].never_came()
+        admitted = self.take(ticket)
+        if admitted is not None:
+            admitted.never_came()
+
+    async def drain(self, deadline_seconds: float) -> None:
+        """Returns when those that were admitted have arrived, or at the deadline."""
+        if self._waiting:
+            self._on_empty = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._on_empty.wait(), deadline_seconds)
 
     def expire(self, now: float) -> None:
         """Give up those that never came: their clients left before Envoy passed them on."""
