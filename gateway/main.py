@@ -180,7 +180,7 @@ class Gateway:
             decisions.close()
             await self._decisions.drain(DRAIN_SECONDS)
             await self._tickets.drain(DRAIN_SECONDS)  # what was admitted still finds the guard
-            for server in (guard, log, pages):
+            for server in (guard, pages):
                 server.close()
             await asyncio.gather(
                 self._guard.drain(self._settings.drain_seconds),
@@ -188,6 +188,7 @@ class Gateway:
                 self._unguarded.drain(ends, self._settings.drain_seconds),
                 self._pages.drain(DRAIN_SECONDS),
             )
+            log.close()  # until now Envoy may connect there, for the first end that it has to tell
             await asyncio.gather(*loops, return_exceptions=True)
             await self._accounting.close()
             if self._sharing is not None:

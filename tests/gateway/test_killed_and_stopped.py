@@ -30,7 +30,7 @@ def start(gateway_maker, world, until):
 
 
 def test_told_to_stop_under_load_it_finishes_what_it_has_admitted(start, world, until):
-    gateway, engine = start(drain_seconds=6)
+    gateway, engine = start(drain_seconds=30)
     streams = [Client(gateway).send(request(world.acme_key, model)) for model in STREAMING]
     assert all(stream.reads(b'"a"') for stream in streams)
     engine_two = HoldingEngine(goes_on=True)
