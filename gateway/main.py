@@ -7,7 +7,7 @@ import random
 import secrets
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -175,8 +175,6 @@ class Gateway:
             look_seldom()
             await told_to_stop.wait()
             _log.info("gateway.stopping")
-            for loop in loops:
-                loop.cancel()
             decisions.close()
             await self._decisions.drain(DRAIN_SECONDS)
             await self._tickets.drain(DRAIN_SECONDS)  # what was admitted still finds the guard
@@ -189,18 +187,24 @@ class Gateway:
                 self._pages.drain(DRAIN_SECONDS),
             )
             log.close()  # until now Envoy may connect there, for the first end that it has to tell
-            await asyncio.gather(*loops, return_exceptions=True)
-            await self._accounting.close()
-            if self._sharing is not None:
-                await self._sharing.close()
-            if self._spans is not None:
-                await asyncio.to_thread(self._spans.close)
+            await self._end_parts(loops)
         finally:
             await self._shadows.close()
             self._engines.close()
             told = self._settings
             for path in (told.ready_file, told.socket_path, told.guard_path, told.access_log_path, told.sockets_path):
                 path.unlink(missing_ok=True)
+
+    async def _end_parts(self, loops: Sequence[asyncio.Task[None]]) -> None:
+        """After the last request: what runs beside them, and what was noted of them."""
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+        await self._accounting.close()
+        if self._sharing is not None:
+            await self._sharing.close()
+        if self._spans is not None:
+            await asyncio.to_thread(self._spans.close)
 
     async def _tick(self) -> None:
         """Once a second: give up what never came, and charge what was lost."""
