@@ -24,6 +24,11 @@ settings.load_profile("ci" if os.environ.get("CI") else "house")
 ROOT = Path(__file__).resolve().parent.parent
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One worker more than there are cores: while one waits for a process that it started, another one works."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 @pytest.fixture(scope="session")
 def checkout() -> Path:
     """The root of the checkout."""
