@@ -148,7 +148,7 @@ def test_who_leaves_early_pays_for_what_was_written_until_then(real_fleet):
     wait_for(engine.is_idle, "an engine without requests", seconds=30)
     prompt, generated = (after - start for after, start in zip(totals(engine), before, strict=True))
     assert record["end"] != "whole"
-    assert 30 <= record["output_tokens"] <= generated
+    assert 30 <= record["output_tokens"] <= generated + 1  # the first event names the role and holds no token
     assert record["input_tokens"] >= prompt / 2
 
 
