@@ -63,34 +63,30 @@ def source(node: Node) -> str:
 
 def least_width(node: Node) -> int:
     """The fewest characters that match."""
-    match node:
-        case Chars():
-            return 1
-        case Edge():
-            return 0
-        case Chain(parts):
-            return sum(map(least_width, parts))
-        case Choice(options):
-            return min(map(least_width, options))
-        case Repeat(part, least, _):
-            return least * least_width(part)
-        case _:
-            assert_never(node)
+    return _widths(node)[0]
 
 
 def width(node: Node) -> int:
     """The most characters that match."""
+    return _widths(node)[1]
+
+
+def _widths(node: Node) -> tuple[int, int]:
+    """The fewest and the most characters that match."""
     match node:
         case Chars():
-            return 1
+            return 1, 1
         case Edge():
-            return 0
+            return 0, 0
         case Chain(parts):
-            return sum(map(width, parts))
+            found = [_widths(part) for part in parts]
+            return sum(least for least, _ in found), sum(most for _, most in found)
         case Choice(options):
-            return max(map(width, options))
-        case Repeat(part, _, most):
-            return most * width(part)
+            found = [_widths(option) for option in options]
+            return min(least for least, _ in found), max(most for _, most in found)
+        case Repeat(part, least, most):
+            fewest, longest = _widths(part)
+            return least * fewest, most * longest
         case _:
             assert_never(node)
 
