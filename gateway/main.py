@@ -1,8 +1,6 @@
 """Builds the gateway from its settings, runs it, and ends it cleanly."""
 
 import asyncio
-import json
-import os
 import random
 import secrets
 import signal
@@ -16,7 +14,6 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from gateway.accounting import Accounting
-from gateway.atomic_file import READABLE, write_atomically
 from gateway.budget_lines import account_of_unit
 from gateway.chat_sockets import ChatSockets
 from gateway.decision import DecisionCore
@@ -42,6 +39,7 @@ from gateway.local_files import (
     write_where_other,
 )
 from gateway.own_door import OwnDoor
+from gateway.ready_file import announce
 from gateway.router import Router
 from gateway.server import DecisionService
 from gateway.settings import GatewaySettings
@@ -171,7 +169,7 @@ class Gateway:
             self._accounting.start(client, told_to_stop.set)
             if self._sharing is not None:
                 self._sharing.start(told_to_stop.set)
-            self._announce(pages)
+            announce(self._settings, pages)
             look_seldom()
             await told_to_stop.wait()
             _log.info("gateway.stopping")
@@ -244,20 +242,6 @@ class Gateway:
             message = f"cannot listen on {host}:{port} for metrics: {error.strerror}; set another metrics_port"
             raise GatewayError(message) from error
 
-    def _announce(self, pages: asyncio.Server) -> None:
-        settings = self._settings
-        host, port = pages.sockets[0].getsockname()[:2]
-        ready = {
-            "url": _url(settings.listen_host, settings.listen_port),
-            "metrics_url": f"{_url(host, port)}/metrics",
-            "envoy_config": str(settings.envoy_path),
-            "admin_url": _url(ADMIN_HOST, settings.admin_port),
-            "pid": os.getpid(),
-        }
-        with named_errors(settings):
-            write_atomically(settings.ready_file, json.dumps(ready).encode(), mode=READABLE)
-        _log.info("gateway.ready", **ready)
-
 
 def _pages(page: Callable[[HttpRequest], HttpResponse]) -> HttpServer:
     return HttpServer(
@@ -292,7 +276,3 @@ def _places(settings: GatewaySettings) -> EnvoyPlaces:
         workers=sockets_of(settings),
         endpoints_path=settings.endpoints_path,
     )
-
-
-def _url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 import time
@@ -13,12 +12,12 @@ import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from gateway.atomic_file import READABLE, write_atomically
-from gateway.endpoints import EndpointFile, join_address
-from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
+from gateway.endpoints import EndpointFile
+from gateway.envoy import EnvoyPlaces, bootstrap_json
 from gateway.errors import GatewayError
 from gateway.hub import Hub
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
+from gateway.ready_file import announce
 from gateway.settings import GatewaySettings
 from gateway.supervisor_page import SupervisorPage
 from gateway.worker_sockets import sockets_of, worker_settings
@@ -74,7 +73,7 @@ class Supervisor:
             if await self._all_are_ready():
                 pages = await self._page.listen(settings.metrics_host, settings.metrics_port)
                 self._is_ready = True
-                self._announce(pages)
+                announce(self._settings, pages, workers=[self._processes[n].pid for n in sorted(self._processes)])
                 await self._told_to_stop.wait()
                 pages.close()
         finally:
@@ -181,18 +180,3 @@ class Supervisor:
             self._hub.save()
         except OSError as error:
             _log.error("budgets.not_kept", error=error.strerror)
-
-    def _announce(self, pages: asyncio.Server) -> None:
-        settings = self._settings
-        host, port = pages.sockets[0].getsockname()[:2]
-        ready = {
-            "url": f"http://{join_address(settings.listen_host, settings.listen_port)}",
-            "metrics_url": f"http://{join_address(host, port)}/metrics",
-            "envoy_config": str(settings.envoy_path),
-            "admin_url": f"http://{join_address(ADMIN_HOST, settings.admin_port)}",
-            "pid": os.getpid(),
-            "workers": [self._processes[number].pid for number in sorted(self._processes)],
-        }
-        with named_errors(settings):
-            write_atomically(settings.ready_file, json.dumps(ready).encode(), mode=READABLE)
-        _log.info("gateway.ready", **ready)
