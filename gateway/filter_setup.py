@@ -8,6 +8,7 @@ from gateway.filter_table import FilterTable
 from gateway.hash_secret import own_secret, read_secret
 from gateway.local_files import named_errors
 from gateway.moderation import ModerationClient
+from gateway.moderation_metrics import ModerationMetrics
 from gateway.settings import GatewaySettings
 
 
@@ -17,4 +18,4 @@ def filter_table(settings: GatewaySettings, client: httpx2.AsyncClient, registry
         shared = settings.hash_secret_file
         secret = own_secret(settings.state_dir) if shared is None else read_secret(shared)
     judges = {name: ModerationClient(client, service) for name, service in settings.moderation_services.items()}
-    return FilterTable(secret, judges, FilterMetrics(registry))
+    return FilterTable(secret, judges, FilterMetrics(registry), ModerationMetrics(registry))

@@ -12,7 +12,9 @@ from fleet.snapshot import GatewaySnapshot
 from gateway.answer_filter import RouteFilter
 from gateway.errors import GatewayError
 from gateway.filter_metrics import FilterMetrics
+from gateway.judge_breaker import JudgeBreaker
 from gateway.moderation import Judge
+from gateway.moderation_metrics import ModerationMetrics
 from gateway.output_filter.channel import CompiledPolicy
 
 Filters = Mapping[str, RouteFilter]
@@ -27,10 +29,13 @@ class UnusableFilter(GatewayError):
 class FilterTable:
     """Makes each filter once. One that can't be made is left out, and its routes refuse."""
 
-    def __init__(self, secret: bytes, judges: Mapping[str, Judge], metrics: FilterMetrics) -> None:
+    def __init__(
+        self, secret: bytes, judges: Mapping[str, Judge], metrics: FilterMetrics, moderation: ModerationMetrics
+    ) -> None:
         self._secret = secret
         self._judges = judges
         self._metrics = metrics
+        self._moderation = moderation
         self._made: dict[str, tuple[FilterPolicy, RouteFilter | str]] = {}
         """By name; a text = why it can't be made."""
         self._said: dict[str, str] = {}
@@ -61,13 +66,14 @@ class FilterTable:
             return f"it can't be made: {type(error).__name__}"
 
     def _judge(self, policy: FilterPolicy) -> Judge | None:
-        if policy.moderation is None:
+        moderation = policy.moderation
+        if moderation is None:
             return None
-        judge = self._judges.get(policy.moderation.service)
+        judge = self._judges.get(moderation.service)
         if judge is None:
             known = ", ".join(self._judges) or "none"
-            raise UnusableFilter(f"there is no moderation service {policy.moderation.service!r}; known are: {known}")
-        return judge
+            raise UnusableFilter(f"there is no moderation service {moderation.service!r}; known are: {known}")
+        return JudgeBreaker(judge, moderation.service, moderation.wait_seconds, self._moderation)
 
     def _say(self, unusable: Mapping[str, str]) -> None:
         """Say each once."""

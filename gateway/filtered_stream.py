@@ -6,6 +6,7 @@ from collections.abc import Callable
 import structlog
 
 from gateway.answer_filter import AnswerFilter
+from gateway.judge_breaker import LeftAlone
 from gateway.moderation import Judge, NoVerdict
 from gateway.output_filter.sentences import Question
 
@@ -127,7 +128,8 @@ class FilteredStream:
             async with asyncio.timeout(moderation.wait_seconds if moderation else None):
                 verdicts = await judge.may_pass([question.text for question in questions])
         except (NoVerdict, TimeoutError) as error:
-            _log.warning("filter.no_verdict", model=self._chosen.model, error=_why(error))
+            if not isinstance(error, LeftAlone):  # that was said once
+                _log.warning("filter.no_verdict", model=self._chosen.model, error=_why(error))
             for question in questions:
                 self._send(self._filter.no_verdict(question.number))
             return

@@ -8,6 +8,7 @@ import structlog
 
 from fleet.output_policy import FailureMode
 from gateway.answer_filter import AnswerFilter
+from gateway.judge_breaker import LeftAlone
 from gateway.moderation import Judge, NoVerdict
 from gateway.output_filter.policy import MODERATION
 from gateway.output_filter.stream_filter import NO_VERDICT
@@ -52,7 +53,8 @@ async def judged(chosen: AnswerFilter, judge: Judge, whole: WholeAnswer) -> Whol
         async with asyncio.timeout(moderation.wait_seconds):
             verdicts = await judge.may_pass(texts_to_judge(whole.body, moderation.window))
     except (NoVerdict, TimeoutError) as error:
-        _log.warning("filter.no_verdict", model=chosen.model, error=type(error).__name__)
+        if not isinstance(error, LeftAlone):  # that was said once
+            _log.warning("filter.no_verdict", model=chosen.model, error=type(error).__name__)
         may_pass = moderation.failure_mode is FailureMode.OPEN
         return WholeAnswer(whole.body if may_pass else None, whole.counts, failure=NO_VERDICT)
     if all(verdicts):

@@ -13,10 +13,15 @@ from gateway.settings import ModerationService
 MOST_AT_ONCE = 64
 """Sentences in one question; the longest of them has 4,000 characters."""
 MAX_ANSWER_BYTES = 1024 * 1024
+_ABOUT_THE_QUESTION = frozenset({400, 413, 422})
 
 
 class NoVerdict(GatewayError):
     """The service did not say whether sentences may pass; the message quotes none of them."""
+
+
+class NotJudgeable(NoVerdict):
+    """The service refuses these sentences: that says nothing about the service."""
 
 
 class Judge(Protocol):
@@ -58,6 +63,8 @@ class ModerationClient:
             answer = await self._client.post(self._service.url, json=question, headers=self._headers(), timeout=None)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise NoVerdict(f"the moderation service cannot be reached: {type(error).__name__}") from None
+        if answer.status_code in _ABOUT_THE_QUESTION:
+            raise NotJudgeable(f"the moderation service refused the question with {answer.status_code}")
         if answer.status_code != 200:
             raise NoVerdict(f"the moderation service answered {answer.status_code}; 200 would be right")
         return _verdicts(answer.content, len(texts))

@@ -8,6 +8,7 @@ from fleet.output_policy import FilterPolicy, Mode, Moderation, NamedFilter, Own
 from fleet.snapshot import GatewayRoute, GatewaySnapshot
 from gateway.filter_metrics import FilterMetrics
 from gateway.filter_table import FilterTable
+from gateway.moderation_metrics import ModerationMetrics
 from tests.gateway.filtering import TEXT
 
 UNUSABLE = "enginehouse_gateway_filters_unusable"
@@ -26,7 +27,7 @@ def registry():
 
 @pytest.fixture
 def table(registry):
-    return FilterTable(b"s" * 32, {"default": Judge()}, FilterMetrics(registry))
+    return FilterTable(b"s" * 32, {"default": Judge()}, FilterMetrics(registry), ModerationMetrics(registry))
 
 
 def snapshot(*routes: str, **filters: FilterPolicy) -> GatewaySnapshot:
