@@ -10,6 +10,7 @@ from gateway.form_document import parse_form
 from gateway.index import SnapshotIndex
 from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, REALTIME_PATH, Operation, PublicPath, public_path
 from gateway.plain_texts import plain_texts
+from gateway.reach import Reach
 from gateway.refusals import Reason, Refused, quoted, refuse
 from gateway.request_document import BadDocument, parse_document
 from gateway.route_limits import route_for
@@ -25,6 +26,8 @@ class Request(NamedTuple):
     headers: Mapping[str, str]
     """By lower-case name."""
     body: bytes = b""
+    reach: Reach | None = None
+    """Where it can get to; ``None`` = to every engine."""
 
     def __repr__(self) -> str:
         """No more than the method."""

@@ -241,7 +241,7 @@ class DecisionCore:
         wanted = routing_request(asked, self._router.block_tokens(arms))
         conversation = conversation_of(asked) if len(arms) > 1 else b""
         found = self._router.route(arms, conversation, wanted, now, self._chance)
-        return found or asleep(asked.route, arms, wanted)
+        return found or (None if wanted.reach is not None else asleep(asked.route, arms, wanted))
 
     def _needs_guard(self, asked: Asked, leg: Leg, chosen: AnswerFilter | None, now: float) -> bool:
         """Whether the guard has to pass it on; who waits for its turn waits there."""

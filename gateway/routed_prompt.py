@@ -25,7 +25,7 @@ def routing_request(asked: Asked, block_tokens: int | None) -> RoutingRequest:
         texts=asked.texts,
     )
     key = None if session is None else session_key(tenant, route.model, session)
-    return RoutingRequest(prompt.blocks, prompt.block_tokens, prompt.prompt_tokens, key)
+    return RoutingRequest(prompt.blocks, prompt.block_tokens, prompt.prompt_tokens, key, asked.request.reach)
 
 
 def _session(asked: Asked) -> str | None:

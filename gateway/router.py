@@ -113,6 +113,8 @@ class Router:
         ``pool`` says whose turn it is in round robin.
         """
         names = self._open(sorted([one.address for one in endpoints if not one.is_draining]), now)
+        if request.reach is not None:
+            names = list(filter(request.reach.holds, names))
         if not names:
             return Choice(request, ())
         turn = self._turns.get(pool, 0)

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.load import Load
 from gateway.prefix_index import Block
+from gateway.reach import Reach
 
 
 class PolicyName(StrEnum):
@@ -35,6 +36,8 @@ class RoutingRequest(NamedTuple):
     prompt_tokens: int = 0
     session: int | None = None
     """A hash of the client's session, where it sends one and the route takes it."""
+    reach: Reach | None = None
+    """Where it can get to; ``None`` = to every endpoint."""
 
 
 class Candidate(NamedTuple):
