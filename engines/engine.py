@@ -3,6 +3,7 @@
 from typing import Protocol
 
 from engines.draft import Draft
+from engines.kv_publishing import KV_EVENTS_FLAG, kv_events_setting
 from engines.wishes import Wish
 from fleet.engine import CommandLine
 
@@ -67,6 +68,12 @@ def put_kv_cache(wish: Wish, draft: Draft) -> None:
     support = wish.table.kv_cache
     if wish.spec.batch is not None and support.flag is not None:
         draft.put(support.flag, support.values.get(wish.spec.batch.kv_cache_dtype))
+
+
+def put_kv_events(wish: Wish, draft: Draft) -> None:
+    """Where it tells which prompts it holds."""
+    if wish.spec.features.kv_events is not None:
+        draft.put_json(KV_EVENTS_FLAG, kv_events_setting(wish.name))
 
 
 def put_parallelism(wish: Wish, draft: Draft) -> None:

@@ -1,7 +1,15 @@
 """SGLang: a module with the model as a flag."""
 
 from engines.draft import Draft
-from engines.engine import named_adapters, plain_command, put_kv_cache, put_parallelism, put_quantization, put_streaming
+from engines.engine import (
+    named_adapters,
+    plain_command,
+    put_kv_cache,
+    put_kv_events,
+    put_parallelism,
+    put_quantization,
+    put_streaming,
+)
 from engines.wishes import Wish
 from fleet.engine import CommandLine
 
@@ -58,6 +66,7 @@ def _put_batch(wish: Wish, draft: Draft) -> None:
 
 def _put_kv_movement(wish: Wish, draft: Draft) -> None:
     features = wish.spec.features
+    put_kv_events(wish, draft)
     if features.disaggregation == "prefill-decode":
         draft.put("--disaggregation-mode", wish.pool)
         draft.put("--disaggregation-transfer-backend", "nixl")

@@ -1,7 +1,15 @@
 """vLLM: one command with the model as its argument; nearly everything is a flag."""
 
 from engines.draft import Draft
-from engines.engine import named_adapters, plain_command, put_kv_cache, put_parallelism, put_quantization, put_streaming
+from engines.engine import (
+    named_adapters,
+    plain_command,
+    put_kv_cache,
+    put_kv_events,
+    put_parallelism,
+    put_quantization,
+    put_streaming,
+)
 from engines.wishes import Wish
 from fleet.engine import CommandLine
 
@@ -61,6 +69,7 @@ def _put_batch(wish: Wish, draft: Draft) -> None:
 
 def _put_kv_movement(wish: Wish, draft: Draft) -> None:
     features = wish.spec.features
+    put_kv_events(wish, draft)
     if features.kv_offload in ("host", "lmcache"):
         draft.put("--kv-offloading-backend", "native" if features.kv_offload == "host" else "lmcache")
     connectors = []

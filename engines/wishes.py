@@ -106,6 +106,9 @@ class Wish:
         words += [f"front:{self.front}"] if self.front else []
         words += [f"parallel:{kind}" for kind in PARALLEL_KINDS if getattr(self.parallelism, kind) > 1]
         words += ["sequence"] if self.parallelism.sequence else []
+        if self.spec.features.kv_events is not None:
+            words += ["kv_events:process"] if "runtime:process" in words else []
+            words += ["kv_events:ranks"] if self.parallelism.data > 1 else []
         if self.hardware is None and self.parallelism.gpus == 1:
             return [*words, GPUS_UNKNOWN]
         gpus = max(self.parallelism.gpus, self.hardware.gpus if self.hardware else 1)
@@ -118,7 +121,7 @@ def _feature_words(spec: Spec) -> list[Ask]:
     for key in ("disaggregation", "kv_offload", "speculative"):
         value = getattr(features, key)
         words += [f"{key}:{value}"] if value != "none" else []
-    for key in ("lora", "structured_output", "tool_parser"):
+    for key in ("lora", "structured_output", "tool_parser", "kv_events"):
         words += [key] if getattr(features, key) else []
     return [*words, "trust_remote_code" if features.trust_remote_code else "trust_remote_code:off"]
 

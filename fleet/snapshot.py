@@ -17,7 +17,7 @@ HOSTED_URL_PATTERN = r"^https://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})
 """Without credentials, query or fragment: it stands in logs."""
 WORD_PATTERN = r"^[a-z][a-z0-9-]{0,62}$"
 SESSION_HEADER_PATTERN = r"^x-session(-[a-z0-9]+){1,8}$"
-SNAPSHOT_VERSION = 3
+SNAPSHOT_VERSION = 4
 """Rises with every field: by it a gateway that can't read a snapshot knows that it is older than the control plane."""
 MAX_SECONDS = 600.0
 """What Envoy waits without a byte either way."""
@@ -95,7 +95,9 @@ class GatewayArm(Value):
     """Who may be sent to it; empty = all tenants of the route. Weights are shares among the arms of one tenant."""
     kv_events: Annotated[str, StringConstraints(pattern=KV_EVENTS_PATTERN)] | None = None
     """Where its engines publish over ZeroMQ which prompts they hold, and after a comma where they repeat what was
-    missed: ``tcp://{host}:5557,tcp://{host}:5558``, where ``{host}`` and ``{port}`` are those of the endpoint."""
+    missed: ``tcp://{host}:5557,tcp://{host}:5657``, where ``{host}`` and ``{port}`` are those of the endpoint."""
+    kv_ranks: Annotated[int, Field(ge=1, le=1024)] = 1
+    """How many data-parallel ranks of each of its engines publish, every one at the next ports."""
     hosted: HostedEndpoint | None = None
     """Somebody else's engine in the place of endpoints."""
     serves: tuple[Annotated[str, StringConstraints(pattern=WORD_PATTERN)], ...] = ()

@@ -194,6 +194,8 @@ class Features(Value):
     disaggregation: Literal["none", "prefill-decode", "encoder"] = "none"
     kv_offload: Literal["none", "host", "lmcache", "mooncake"] = "none"
     speculative: Literal["none", "ngram", "draft", "eagle", "mtp"] = "none"
+    kv_events: Literal["zmq"] | None = None
+    """``zmq``: engines tell the gateways which prompts they hold, in clear; ``None`` = they tell nobody."""
     structured_output: bool = False
     tool_parser: Line | None = None
     trust_remote_code: bool = False

@@ -53,6 +53,10 @@ class EngineBlocks:
         self.unplaced_blocks = 0
         """Blocks whose parent was never named, since the gateway came later or missed a message."""
 
+    def anew(self) -> "EngineBlocks":
+        """Those of a new process, of which nothing was heard yet."""
+        return EngineBlocks(self.model, self._capacity)
+
     def read(self, sequence: int, batch: KvEventBatch) -> Iterator[Change]:
         """The changes that a message tells; one that was read before tells nothing."""
         if sequence <= self.sequence:

@@ -13,6 +13,8 @@ MOST_WAITING = 256
 """Messages that wait for this gateway; more are dropped, which their numbers tell."""
 REPLAY_SECONDS = 2.0
 """How long an engine may take to the next message that was missed."""
+_TCP = "tcp://"
+_LAST_PORT = 65535
 _LAST = (-1).to_bytes(8, "big", signed=True)
 """In the place of a number: these were all."""
 _OPTIONS = {
@@ -48,11 +50,25 @@ class Publisher(NamedTuple):
     """Where it can be asked for what it has published before; empty = nowhere."""
 
     @classmethod
-    def of(cls, template: str, address: str) -> "Publisher":
-        """The publisher of the engine at ``ip:port``, by the template of its arm."""
+    def of(cls, template: str, address: str, rank: int = 0) -> "Publisher":
+        """The publisher of one data-parallel rank of the engine at ``ip:port``, by the template of its arm."""
         host, _, port = address.rpartition(":")
         events, _, replay = template.replace("{host}", host).replace("{port}", port).partition(",")
-        return cls(events, replay)
+        return cls(_of_rank(events, rank), _of_rank(replay, rank))
+
+    @property
+    def is_a_place(self) -> bool:
+        """Whether there can be such ports."""
+        ports = [int(item.rpartition(":")[2]) for item in self if item.startswith(_TCP)]
+        return all(1 <= port <= _LAST_PORT for port in ports)
+
+
+def _of_rank(address: str, rank: int) -> str:
+    """Engines put each rank's publisher at the next port; other addresses have no room for ranks."""
+    if not rank or not address.startswith(_TCP):
+        return address
+    before, _, port = address.rpartition(":")
+    return f"{before}:{int(port) + rank}"
 
 
 def subscribe(context: zmq.asyncio.Context, publisher: Publisher) -> zmq.asyncio.Socket:

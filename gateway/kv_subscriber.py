@@ -4,7 +4,7 @@ What was missed is asked for anew where the engine keeps it. Messages are the te
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +13,7 @@ import structlog
 import zmq
 import zmq.asyncio
 
+from fleet.snapshot import GatewayArm
 from gateway.arms import arms_of
 from gateway.endpoint_tasks import EndpointTasks
 from gateway.engine_blocks import Change, Cleared, EngineBlocks, Stored
@@ -21,6 +22,7 @@ from gateway.index import SnapshotIndex
 from gateway.kv_events import KvEventError, read_batch
 from gateway.kv_metrics import KvMetrics
 from gateway.kv_sockets import KvMessage, Publisher, messages, missed_messages, subscribe
+from gateway.rank_blocks import RankBlocks
 from gateway.router import Router
 
 MOST_BLOCKS = 65_536
@@ -30,17 +32,25 @@ _log = structlog.get_logger("gateway.kv_events")
 
 
 class Source(NamedTuple):
-    """An engine that says what it holds."""
+    """One data-parallel rank of an engine that says what it holds."""
 
     address: str
     deployment: str
     model: str
     publisher: Publisher
+    rank: int = 0
+    ranks: int = 1
+    """How many of them the engine has."""
+
+    @property
+    def most_blocks(self) -> int:
+        """Of this rank that are remembered."""
+        return MOST_BLOCKS // self.ranks
 
 
 @dataclass(slots=True)
 class _Heard:
-    """What one engine has said so far."""
+    """What one rank of an engine has said so far."""
 
     blocks: EngineBlocks
 
@@ -55,7 +65,10 @@ class KvSubscriber:
         self._clock = clock
         """The router's."""
         self._context: zmq.asyncio.Context | None = None
-        self._heard: dict[str, _Heard] = {}
+        self._heard: dict[tuple[str, int], _Heard] = {}
+        """By the engine's address and the rank."""
+        self._shared: dict[str, RankBlocks] = {}
+        """Of engines that have several ranks."""
         self._tasks = EndpointTasks(self._listen)
 
     async def run(self) -> None:
@@ -72,15 +85,22 @@ class KvSubscriber:
 
     def restarted(self, address: str) -> None:
         """An engine is a new process: its names mean other blocks, and its messages are counted anew."""
-        heard = self._heard.get(address)
-        if heard is not None:
-            heard.blocks = EngineBlocks(heard.blocks.model, MOST_BLOCKS)
+        if address in self._shared:
+            self._shared[address] = RankBlocks(MOST_BLOCKS)
+        for (engine, _), heard in self._heard.items():
+            if engine == address:
+                heard.blocks = heard.blocks.anew()
 
     async def _listen(self, source: Source) -> None:
-        """One engine, for as long as it is in the snapshot."""
+        """One rank of an engine, for as long as it is in the snapshot."""
         if self._context is None:  # it has a thread of its own, which nobody needs without such engines
             self._context = zmq.asyncio.Context()
-        heard = self._heard[source.address] = _Heard(EngineBlocks(source.model, MOST_BLOCKS))
+        place = (source.address, source.rank)
+        heard = self._heard[place] = _Heard(EngineBlocks(source.model, source.most_blocks))
+        if source.ranks > 1:
+            self._shared.setdefault(source.address, RankBlocks(MOST_BLOCKS))
+        else:
+            self._shared.pop(source.address, None)
         try:
             with subscribe(self._context, source.publisher) as socket:
                 await self._catch_up(source, heard)
@@ -90,8 +110,10 @@ class KvSubscriber:
                             await self._catch_up(source, heard)
                         self._hear(source, heard, message)
         finally:
-            if self._heard.get(source.address) is heard:
-                del self._heard[source.address]
+            if self._heard.get(place) is heard:
+                del self._heard[place]
+            if not any(address == source.address for address, _ in self._heard):
+                self._shared.pop(source.address, None)
 
     async def _catch_up(self, source: Source, heard: _Heard) -> None:
         """Hear what the engine has said since the last message that was heard, as far as it remembers it."""
@@ -121,28 +143,47 @@ class KvSubscriber:
         self._metrics.fault(deployment, "unplaced", blocks.unplaced_blocks - unplaced)
 
     def _apply(self, source: Source, blocks: EngineBlocks, change: Change) -> None:
-        address, size = source.address, blocks.block_tokens
+        address, size, shared = source.address, blocks.block_tokens, self._shared.get(source.address)
         if isinstance(change, Cleared):
-            self._router.cleared(address)
+            self._clear(source, size, shared)
             self._metrics.event(source.deployment, "cleared")
         elif isinstance(change, Stored):
             self._router.cut_into(address, size)
             self._router.stored(address, change.blocks, size, self._clock())
+            if shared is not None:
+                shared.store(source.rank, change.blocks)
             self._metrics.event(source.deployment, "stored")
         else:
-            self._router.removed(address, change.blocks, size)
+            gone = change.blocks if shared is None else shared.remove(source.rank, change.blocks)
+            self._router.removed(address, gone, size)
             self._metrics.event(source.deployment, "removed")
+
+    def _clear(self, source: Source, size: int, shared: RankBlocks | None) -> None:
+        """What other ranks hold stays believed; prompts of text, which no event names, until none holds anything."""
+        gone = shared.clear(source.rank) if shared is not None else ()
+        if shared is not None and len(shared):
+            self._router.removed(source.address, gone, size)
+        else:
+            self._router.cleared(source.address)
 
 
 def sources(index: SnapshotIndex) -> tuple[Source, ...]:
-    """The engines that publish; where routes share one, its prompts are those of the first model by name."""
-    found: dict[str, Source] = {}
+    """What publishes; where routes share an engine, its prompts are those of the first model by name."""
+    found: dict[tuple[str, int], Source] = {}
     for route in sorted(index.routes.values(), key=lambda route: route.model):
         for arm in arms_of(route):
             if arm.kv_events is None or arm.hosted is not None:
                 continue
             for endpoint in arm.endpoints:
-                publisher = Publisher.of(arm.kv_events, endpoint.address)
-                source = Source(endpoint.address, arm.deployment, route.model, publisher)
-                found.setdefault(endpoint.address, source)
+                for source in _ranks(arm, endpoint.address, arm.kv_events, route.model):
+                    found.setdefault((source.address, source.rank), source)
     return tuple(found.values())
+
+
+def _ranks(arm: GatewayArm, address: str, template: str, model: str) -> Iterator[Source]:
+    """The ranks of one engine; an address that can't be is left out, and a local socket has room for one rank."""
+    count = arm.kv_ranks if template.startswith("tcp://") else 1
+    for rank in range(count):
+        publisher = Publisher.of(template, address, rank)
+        if publisher.is_a_place:
+            yield Source(address, arm.deployment, model, publisher, rank, count)

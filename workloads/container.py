@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import ceil
 
+from engines.kv_publishing import kv_events, kv_ports, kv_ranks
 from fleet.cloud.labels import SHARING_LABEL
 from fleet.engine import CommandLine, EngineCatalogue, MetricsDialect, Probes, Shutdown
 from fleet.manifest import PinnedManifest
@@ -46,6 +47,8 @@ class EngineFacts:
     metrics: MetricsDialect
     way: Delivery
     """Of its weights."""
+    kv_ports: tuple[int, ...] = ()
+    """Where it tells which prompts it holds, and repeats what was missed; empty = it tells nobody."""
 
     @classmethod
     def of(cls, pinned: PinnedManifest, catalogue: EngineCatalogue, ground: RenderGround) -> "EngineFacts":
@@ -74,6 +77,7 @@ class EngineFacts:
             catalogue.shutdown(name, version),
             catalogue.metrics(name, version, choice.front),
             way,
+            _kv_ports(pinned, choice, name),
         )
 
     @property
@@ -173,6 +177,11 @@ def pod_annotations(engine: EngineFacts, place: Place) -> dict[str, str]:
     }
 
 
+def _kv_ports(pinned: PinnedManifest, choice: EngineChoice, name: EngineName) -> tuple[int, ...]:
+    found = kv_events(name.value, choice.flags, pinned.spec.features.model_dump())
+    return kv_ports(found, kv_ranks(choice.flags, pinned.spec.parallelism.data))
+
+
 def _environment(engine: EngineFacts, ground: RenderGround) -> list[KubernetesObject]:
     plain = {
         **engine.command.environment,
@@ -194,7 +203,10 @@ def _ports(engine: EngineFacts) -> list[KubernetesObject]:
     ports: list[KubernetesObject] = [{"name": "http", "containerPort": PORT, "protocol": "TCP"}]
     if engine.metrics_port != PORT:
         ports.append({"name": "metrics", "containerPort": engine.metrics_port, "protocol": "TCP"})
-    return ports
+    return ports + [
+        {"name": f"kv-{number}", "containerPort": port, "protocol": "TCP"}
+        for number, port in enumerate(engine.kv_ports)
+    ]
 
 
 def _resources(place: Place, disk: str | None) -> KubernetesObject:

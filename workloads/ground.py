@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from fleet.cold_start_data import WeightSource, weight_source
@@ -11,6 +12,10 @@ MODELS_PATH = "/models"
 """Where the volume of weights appears in a pod."""
 HUB = "/hub"
 """Below the weights: laid out like the cache of the Hugging Face hub, ``models--ORG--NAME/snapshots/REVISION``."""
+
+GATEWAY_LABELS: Mapping[str, str] = MappingProxyType(
+    {"app.kubernetes.io/component": "gateway", "app.kubernetes.io/part-of": "enginehouse"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class RenderGround:
     """Where KEDA asks."""
     gateway_namespace: str = "gateway"
     """Whose pods may send requests."""
+    gateway_labels: Mapping[str, str] = field(default_factory=lambda: dict(GATEWAY_LABELS))
+    """Which pods there are gateways: they alone may hear which prompts engines hold."""
     metrics_namespace: str = "monitoring"
     """Whose pods may read metrics."""
     model_configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

@@ -28,7 +28,10 @@ def service(pinned: PinnedManifest, ground: RenderGround) -> KubernetesObject:
 
 
 def network_policy(pinned: PinnedManifest, engine: EngineFacts, ground: RenderGround) -> KubernetesObject:
-    """Requests from the gateway and scrapes come in; names are asked for, and weights only where no volume has them."""
+    """Requests from the gateway and scrapes come in; names are asked for, and weights only where no volume has them.
+
+    What engines say of the prompts that they hold is the tenants' data: the gateways' own pods hear it and no others.
+    """
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -39,10 +42,18 @@ def network_policy(pinned: PinnedManifest, engine: EngineFacts, ground: RenderGr
             "ingress": [
                 {"from": [_namespace(ground.gateway_namespace)], "ports": [_tcp(PORT)]},
                 {"from": [_namespace(ground.metrics_namespace)], "ports": [_tcp(engine.metrics_port)]},
+                *_kv_ingress(engine, ground),
             ],
             "egress": _egress(ground),
         },
     }
+
+
+def _kv_ingress(engine: EngineFacts, ground: RenderGround) -> list[KubernetesObject]:
+    if not engine.kv_ports:
+        return []
+    gateways = _namespace(ground.gateway_namespace) | {"podSelector": {"matchLabels": dict(ground.gateway_labels)}}
+    return [{"from": [gateways], "ports": [_tcp(port) for port in engine.kv_ports]}]
 
 
 def _egress(ground: RenderGround) -> list[KubernetesObject]:

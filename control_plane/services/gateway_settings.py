@@ -111,7 +111,7 @@ class ArmSpec(Value):
     """What the host of a hosted engine lets through; ``null`` = it says so itself."""
     tokens_per_minute: Annotated[int, Field(ge=1, le=LARGEST_INTEGER)] | None = None
     kv_events: Annotated[str, StringConstraints(pattern=KV_EVENTS_PATTERN)] | None = None
-    """Where its engines publish which prompts they hold, such as ``tcp://{host}:5557``; ``null`` = as its flags say."""
+    """Where its engines publish which prompts they hold, such as ``tcp://{host}:5557``; ``null`` = as manifests say."""
     serves: tuple[OperationWord, ...] = ()
     """What its engine may be asked for; empty = as its workload or its engine says, else chat and completion."""
 

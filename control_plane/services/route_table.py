@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from control_plane import logs
 from control_plane.records import Document, StoredDeployment
-from engines.kv_publishing import kv_events
+from engines.kv_publishing import kv_events, kv_ranks
 from engines.priority import takes_priority
 from engines.request_side import text_operations
 from fleet.output_policy import NO_FILTER
@@ -104,7 +104,9 @@ def _arms(deployment: StoredDeployment, setting: Document) -> Sequence[GatewayAr
         by_identity[deployment.identity] = []
     ready = {identity: sum(not item.is_draining for item in items) for identity, items in by_identity.items()}
     hosted = _hosted(deployment, setting)
-    flags = (_spec(deployment).get("engine") or {}).get("flags", {})
+    spec = _spec(deployment)
+    flags = (spec.get("engine") or {}).get("flags", {})
+    published = setting.get("kv_events") or kv_events(deployment.engine, flags, spec.get("features", {}))
     return [
         GatewayArm(
             deployment=deployment.name,
@@ -115,7 +117,8 @@ def _arms(deployment: StoredDeployment, setting: Document) -> Sequence[GatewayAr
             tenants=tuple(setting.get("tenants", ())),
             hosted=hosted,
             takes_priority=takes_priority(deployment.engine, flags),
-            kv_events=setting.get("kv_events") or kv_events(flags),
+            kv_events=published,
+            kv_ranks=kv_ranks(flags, spec.get("parallelism", {}).get("data", 1)),
             serves=tuple(setting.get("serves") or _serves(deployment)),
         )
         for identity, endpoints in sorted(by_identity.items())

@@ -102,6 +102,28 @@ def test_where_an_engine_publishes_is_read_from_its_flag(config, address):
 
 
 @pytest.mark.parametrize(
+    ("engine", "parts", "address", "ranks"),
+    [
+        ("vllm", {}, "tcp://{host}:5557,tcp://{host}:5657", 1),
+        ("sglang", {}, "tcp://{host}:5557,tcp://{host}:5657", 1),
+        ("lmdeploy", {}, None, 1),
+        ("vllm", {"parallelism": {"data": 4}}, "tcp://{host}:5557,tcp://{host}:5657", 4),
+        ("vllm", {"flags": {"--data-parallel-size": 2}}, "tcp://{host}:5557,tcp://{host}:5657", 2),
+        ("vllm", {"flags": {"--data-parallel-size": "many"}}, "tcp://{host}:5557,tcp://{host}:5657", 1),
+        ("vllm", {"flags": {"--kv-events-config": "{}"}}, None, 1),
+    ],
+)
+def test_an_arm_has_the_address_that_its_engines_were_given(engine, parts, address, ranks):
+    flags = parts.get("flags", {})
+    parallelism = parts.get("parallelism", {})
+    made = deployment("a", "chat", engine=engine, flags=flags, features={"kv_events": "zmq"}, parallelism=parallelism)
+    (route,) = routes_of([made])
+    assert (route.arms[0].kv_events, route.arms[0].kv_ranks) == (address, ranks)
+    (said,) = routes_of([made], {"chat": {"arms": {"a": {"kv_events": "tcp://{host}:7000"}}}})
+    assert said.arms[0].kv_events == "tcp://{host}:7000"
+
+
+@pytest.mark.parametrize(
     ("workload", "served"),
     [("embedding", ("embedding", "tokenize")), ("rerank", ("rerank",)), ("speech", ("transcription",)), ("chat", ())],
 )

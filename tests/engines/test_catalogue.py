@@ -55,7 +55,8 @@ def test_the_tables_speak_only_words_that_a_manifest_can_say(catalogue: Catalogu
     words = {f"workload:{item}" for item in Workload} | {f"parallel:{kind}" for kind in PARALLEL_KINDS}
     words |= {f"{key}:{item}" for key in ("disaggregation", "kv_offload", "speculative") for item in choices(key)}
     words |= {f"modality:{item}" for item in ("text", "image", "video", "audio")}
-    words |= {"lora", "structured_output", "tool_parser", "trust_remote_code", "trust_remote_code:off", "media"}
+    words |= {"lora", "kv_events", "kv_events:process", "kv_events:ranks", "structured_output", "tool_parser"}
+    words |= {"trust_remote_code", "trust_remote_code:off", "media"}
     words |= {"prefix_caching", "sequence", "gpus>1", "gpus:unknown", "front:triton", "runtime:image"}
     for table in catalogue.tables.values():
         asked = [ask for item in (*table.exposure, *table.requires, *table.needs_flag) for ask in item.any]
@@ -114,6 +115,11 @@ def test_a_hosted_engine_is_an_endpoint_and_the_name_of_a_key(catalogue: Catalog
         ("lmdeploy", "0.12.3", {}, "/spec/features/trust_remote_code", "no flag that switches it off"),
         ("lmdeploy", "0.18.0", {"workload": "embedding"}, "/spec/workload", "tagged as unsupported"),
         ("vllm", "0.20.2", {"features": {"kv_offload": "mooncake"}}, "/spec/features/kv_offload", "before 0.22.1"),
+        ("sglang", "0.4.3", {"features": {"kv_events": "zmq"}}, "/spec/features/kv_events",
+         "has no --kv-events-config, which this needs; it is from 0.4.10.post2 on"),
+        ("sglang", "0.5.23", {"features": {"kv_events": "zmq"}, "parallelism": {"data": 2}},
+         "/spec/features/kv_events", "only with --enable-dp-attention"),
+        ("lmdeploy", "0.18.0", {"features": {"kv_events": "zmq"}}, "/spec/features/kv_events", "no option for events"),
         ("vllm", "0.33.0", {"features": {"speculative": "eagle"}}, "/spec/features/speculative", "a draft model has"),
         ("vllm", "0.33.0", {"parallelism": {"tensor": 4, "expert": 2}}, "/spec/parallelism/expert", "1 or 4, not 2"),
         ("vllm", "0.33.0", {"parallelism": {"sequence": True}}, "/spec/parallelism/sequence", "no flag of its own"),

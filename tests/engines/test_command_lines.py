@@ -42,6 +42,7 @@ def parts() -> st.SearchStrategy[dict]:
             "disaggregation": one_of(["none", "prefill-decode", "encoder"]),
             "kv_offload": one_of(["none", "host", "lmcache", "mooncake"]),
             "speculative": one_of(["none", "ngram", "draft", "eagle", "mtp"]),
+            "kv_events": one_of([None, "zmq"]),
             "structured_output": st.booleans(),
             "tool_parser": one_of([None, "qwen3_coder"]),
             "trust_remote_code": st.booleans(),

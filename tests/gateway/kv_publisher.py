@@ -16,12 +16,20 @@ END = (-1).to_bytes(8, "big", signed=True)
 class KvPublisher:
     """Numbers its messages as engines do; a new process begins with 0."""
 
-    def __init__(self, context: zmq.Context, *, keeps: int = 1000) -> None:
+    def __init__(
+        self, context: zmq.Context, *, keeps: int = 1000, at: tuple[int, int] | None = None, rank: int = 0
+    ) -> None:
         self.events = context.socket(zmq.XPUB)  # as PUB, and it knows its subscribers
         self.events.setsockopt(zmq.XPUB_VERBOSE, 1)
         self.replays = context.socket(zmq.ROUTER)
-        self.port = self.events.bind_to_random_port("tcp://127.0.0.1")
-        self.replay_port = self.replays.bind_to_random_port("tcp://127.0.0.1")
+        self.rank = rank
+        self.port, self.replay_port = at or (0, 0)
+        if at is None:
+            self.port = self.events.bind_to_random_port("tcp://127.0.0.1")
+            self.replay_port = self.replays.bind_to_random_port("tcp://127.0.0.1")
+        else:
+            self.events.bind(f"tcp://127.0.0.1:{self.port}")
+            self.replays.bind(f"tcp://127.0.0.1:{self.replay_port}")
         self.sent: list[tuple[int, bytes]] = []
         self.next = 0
         self.keeps = keeps
@@ -33,7 +41,7 @@ class KvPublisher:
 
     def record(self, *events: dict[str, object]) -> bytes:
         """A message that happened, whoever hears of it."""
-        return self.record_payload(msgspec.msgpack.encode([time.time(), list(events), 0]))
+        return self.record_payload(msgspec.msgpack.encode([time.time(), list(events), self.rank]))
 
     def record_payload(self, payload: bytes) -> bytes:
         self.sent = [*self.sent, (self.next, payload)][-self.keeps :]

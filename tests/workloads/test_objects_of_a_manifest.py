@@ -177,6 +177,37 @@ def test_only_the_gateway_and_the_scraper_come_in(make, objects):
     assert policy["policyTypes"] == ["Ingress", "Egress"]
 
 
+def test_what_engines_say_of_prompts_is_heard_by_gateways_alone(make, objects):
+    asked = {"features": {"kv_events": "zmq"}}
+    ground = RenderGround(gateway_namespace="edge", gateway_labels={"role": "gateway"})
+    found = objects(make(**asked), ground)
+    ports = [item["containerPort"] for item in engine(found)["ports"]]
+    assert ports == [PORT, 5557, 5657]
+    (rule,) = found["NetworkPolicy"]["spec"]["ingress"][2:]
+    assert [item["port"] for item in rule["ports"]] == [5557, 5657]
+    assert rule["from"] == [
+        {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "edge"}},
+            "podSelector": {"matchLabels": {"role": "gateway"}},
+        }
+    ]
+    assert found["Service"]["spec"]["ports"] == objects(make(), ground)["Service"]["spec"]["ports"]
+
+
+def test_each_data_parallel_rank_has_ports_of_its_own(make, objects):
+    parts = {"parallelism": {"data": 2}, "hardware": {"instance_type": "p5.48xlarge", "gpus": 2}}
+    found = objects(make(features={"kv_events": "zmq"}, **parts))
+    assert [item["containerPort"] for item in engine(found)["ports"]] == [PORT, 5557, 5558, 5657, 5658]
+    assert len({item["name"] for item in engine(found)["ports"]}) == 5
+
+
+def test_a_flag_of_the_manifest_s_own_opens_its_ports_too(make, objects):
+    config = '{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:7000"}'
+    choice = make().spec.engine.model_dump(mode="json", exclude_none=True) | {"flags": {"--kv-events-config": config}}
+    found = objects(make(**{"engine": choice}))
+    assert [item["containerPort"] for item in engine(found)["ports"]] == [PORT, 7000]
+
+
 def test_the_manifest_s_labels_stand_on_objects_and_never_win(make, objects):
     labels = {"team": "support", "enginehouse.dev/identity": "forged", "app.kubernetes.io/name": "forged"}
     manifest = make(labels=labels)
