@@ -15,6 +15,8 @@ from gateway.http2.grpc_server import grpc_server
 class Picker:
     """Reads the body and hashes it, as a decision by prefix would."""
 
+    reads_answers = False
+
     def __init__(self, endpoint: str) -> None:
         self._endpoint = endpoint
 
@@ -23,6 +25,9 @@ class Picker:
         document = json.loads(asked.request.body)
         zlib.crc32(document["messages"][0]["content"].encode())
         return Pick((self._endpoint,), (("x-gateway-tenant", "acme"),))
+
+    def filter_of(self, pick: Pick, head: ResponseHead) -> None:
+        """Nothing is filtered."""
 
     def responded(self, pick: Pick, status: int, served: str | None) -> None:
         """Nothing is counted."""

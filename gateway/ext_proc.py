@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from gateway.error_places import kind_and_place
-from gateway.ext_proc_contract import EndpointPicker, FilterChooser, ResponseHead
+from gateway.ext_proc_contract import ChosenFilter, EndpointPicker, FilterChooser, ResponseHead
 from gateway.ext_proc_filtering import FilteringSide, FilteringTools, RefusingSide
 from gateway.ext_proc_messages import BadMessage, BodyMode, Incoming, read
 from gateway.ext_proc_picking import PassingSide, PickingSide, PickingTools
@@ -22,6 +22,7 @@ DECISION_NAMESPACE = "envoy.filters.http.ext_authz"
 FLUSH_SECONDS = 0.05
 _STATED_PREFIX = b"x-gateway-"
 _UNSET = (b"", b"-")
+Choose = Callable[[ResponseHead], ChosenFilter | None]
 
 _log = structlog.get_logger("gateway.ext_proc")
 
@@ -152,32 +153,46 @@ class Processing:
         if tools is None:
             self._request = PassingSide(self._call, "request", mode)
         elif incoming.kind == "request_headers":
+            self._check_answers(tools)
             self._request = PickingSide(self._call, tools, mode)
         else:
             raise CallRefused(Status.FAILED_PRECONDITION, "request_header_mode must be SEND: the headers are needed")
         return self._request
 
+    def _check_answers(self, tools: PickingTools) -> None:
+        if tools.picker.reads_answers and self._modes[1] not in {None, BodyMode.FULL_DUPLEX_STREAMED}:
+            message = "response_body_mode must be FULL_DUPLEX_STREAMED: what a request used is read in its answer"
+            raise CallRefused(Status.FAILED_PRECONDITION, message)
+
     def _response_side(self, incoming: Incoming) -> Side:
-        chooser = self._shared.chooser
-        if chooser is None:
+        choose = self._choose()
+        if choose is None:
             self._response = PassingSide(self._call, "response", self._modes[1])
         elif incoming.kind == "response_headers":
-            self._response = self._chosen_side(chooser, incoming)
+            self._response = self._chosen_side(choose, incoming)
         else:
             raise CallRefused(Status.FAILED_PRECONDITION, "response_header_mode must be SEND: the headers are needed")
         return self._response
 
-    def _chosen_side(self, chooser: FilterChooser, incoming: Incoming) -> Side:
+    def _choose(self) -> Choose | None:
+        """Who says what the answer passes."""
+        if isinstance(self._request, PickingSide) and self._request.reads_answers:
+            return self._request.filter_of
+        chooser = self._shared.chooser
+        return None if chooser is None else chooser.choose
+
+    def _chosen_side(self, choose: Choose, incoming: Incoming) -> Side:
         metadata = self._metadata | incoming.metadata(DECISION_NAMESPACE)
         try:
-            chosen = chooser.choose(ResponseHead(metadata, incoming.headers))
+            chosen = choose(ResponseHead(metadata, incoming.headers))
         except Exception:
             log_failure()
             return RefusingSide(self._call)
         if chosen is None:
             return PassingSide(self._call, "response", self._modes[1])
         side = FilteringSide(self._call, self._shared.filtering, chosen, self._modes[1])
-        self._shared.start_ticking(side)
+        if chosen.is_timed:
+            self._shared.start_ticking(side)
         return side
 
 

@@ -48,8 +48,18 @@ Verdict = Pick | Reply
 class EndpointPicker(Protocol):
     """Decides about requests; what it raises refuses the request."""
 
+    @property
+    def reads_answers(self) -> bool:
+        """Whether it has to see every answer: a proxy that does not hand them over gets nothing decided."""
+
     def pick(self, asked: PickRequest, now: float) -> Verdict | Awaitable[Verdict]:
-        """At once, or later when the request has to wait; the awaitable is cancelled when the client leaves."""
+        """At once, or later when the request has to wait.
+
+        The awaitable is cancelled when the client leaves, perhaps before it has begun.
+        """
+
+    def filter_of(self, pick: Pick, head: "ResponseHead") -> "ChosenFilter | None":
+        """What the answer passes, after ``responded``; ``None`` = it goes on as it is, what it raises ends it."""
 
     def responded(self, pick: Pick, status: int, served: str | None) -> None:
         """The engine's status; ``served`` = the endpoint that gave it, where the proxy says so."""
@@ -103,6 +113,14 @@ class ChosenFilter:
     """
     on_closed: Callable[[], None] = lambda: None
     """Called once when the response is over, whoever ended it."""
+    headers_to_set: Pairs = ()
+    is_timed: bool = True
+    """Whether ``flush_due`` has something to do."""
+    instead: Callable[[], Reply | None] | None = None
+    """What the client gets in the place of an answer of which nothing has left; asked once, after its end.
+
+    ``None`` = the headers leave at once. Otherwise they leave with the first byte, or at the end.
+    """
 
 
 class FilterChooser(Protocol):

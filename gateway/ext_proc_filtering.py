@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from gateway.answer_headers import ABOUT_BYTES
-from gateway.ext_proc_contract import ChosenFilter
+from gateway.ext_proc_contract import ChosenFilter, Reply
 from gateway.ext_proc_messages import (
     BodyMode,
     Incoming,
@@ -39,11 +39,17 @@ class FilteringSide:
         self._filter = chosen.filter
         self._fails_open = chosen.fails_open
         self._on_closed = chosen.on_closed
+        self._headers_to_set = chosen.headers_to_set
+        self._instead = chosen.instead
+        self._held_head: bytes | None = None
+        """The answer to the headers, where nothing has left yet."""
         self._is_duplex = mode in {None, BodyMode.FULL_DUPLEX_STREAMED}
         self._has_body = mode is not BodyMode.NONE
         self._is_passing = False
         """The filter has failed, and the route says that the rest goes on without it."""
         self._is_done = False
+        self._is_answered = False
+        """The client has got something else."""
 
     def headers(self, incoming: Incoming) -> None:
         """The response's headers: the last moment at which the client can be told something else."""
@@ -52,7 +58,14 @@ class FilteringSide:
         ):
             self._can_not_start()
             return
-        self._call.send(headers_reply("response_headers", remove_headers=() if incoming.ends else _REMOVED))
+        removed = () if incoming.ends else _REMOVED
+        head = headers_reply("response_headers", set_headers=self._headers_to_set, remove_headers=removed)
+        if incoming.ends or self._instead is None or not self._is_duplex:
+            self._call.send(head)
+        else:
+            self._held_head = head
+        if incoming.ends:
+            self._end_empty()
 
     def body(self, incoming: Incoming) -> None:
         """A piece of the response's body."""
@@ -70,12 +83,16 @@ class FilteringSide:
         except Exception:
             self._fail()
             shown = data
-        self._send(shown, ends=ends or self._has_ended())
+        if not (ends and self._give_instead()):
+            self._send(shown, ends=ends or self._has_ended())
 
     def trailers(self, incoming: Incoming) -> None:
         """The response's trailers, after its body."""
         if self._is_duplex:
             self._send_more(self._filter.close, may_end=False)  # the trailers are the end
+        if self._is_answered or self._give_instead():
+            return
+        self._send_head()
         self._is_done = True
         self._call.send(unchanged_reply("response_trailers"))
 
@@ -108,6 +125,8 @@ class FilteringSide:
     def _send(self, data: bytes, *, ends: bool) -> None:
         if self._is_done:
             return
+        if data or ends:
+            self._send_head()
         self._is_done = ends
         if not self._is_duplex:
             self._call.send(replaced_body_reply("response_body", data))
@@ -115,20 +134,48 @@ class FilteringSide:
             for reply in streamed_replies("response_body", data, ends=ends):
                 self._call.send(reply)
 
+    def _send_head(self) -> None:
+        head, self._held_head = self._held_head, None
+        if head is not None:
+            self._call.send(head)
+
+    def _give_instead(self) -> bool:
+        """Whether the client has got something else than the answer, of which nothing had left."""
+        reply = None if self._held_head is None or self._instead is None else self._instead()
+        if reply is None:
+            return False
+        self._answer(reply)
+        return True
+
+    def _answer(self, reply: Reply) -> None:
+        self._held_head, self._is_done, self._is_answered = None, True, True
+        self._call.send(immediate_reply(reply.status, reply.headers, reply.body, reply.code))
+
+    def _end_empty(self) -> None:
+        """An answer without a body is over at its headers."""
+        self._is_done = True
+        try:
+            self._filter.close(self._tools.clock())
+        except Exception:
+            self._tools.on_failure()
+
     def _can_not_start(self) -> None:
         self._tools.on_failure()
         if self._fails_open:
             self._is_passing = True
             self._call.send(unchanged_reply("response_headers"))
             return
-        self._is_done = True
-        self._call.send(_filter_failed())
+        self._answer(_filter_failed())
 
     def _fail(self) -> None:
         """The filter raised. What the exception says goes to nobody: it may quote the response."""
         self._tools.on_failure()
         self._is_passing = True
-        if not self._fails_open:
+        if self._fails_open:
+            return
+        if self._held_head is not None:
+            self._answer(_filter_failed())
+        else:
             self._is_done = True
             self._call.finish(Status.ABORTED, "the filter failed, and its route fails closed")
 
@@ -141,7 +188,8 @@ class RefusingSide:
 
     def headers(self, incoming: Incoming) -> None:
         """The response's headers."""
-        self._call.send(_filter_failed())
+        reply = _filter_failed()
+        self._call.send(immediate_reply(reply.status, reply.headers, reply.body, reply.code))
 
     def body(self, incoming: Incoming) -> None:
         """Nothing of it is passed on."""
@@ -153,6 +201,6 @@ class RefusingSide:
         """Nothing is kept."""
 
 
-def _filter_failed() -> bytes:
+def _filter_failed() -> Reply:
     refused = refuse(Reason.FILTER_UNAVAILABLE, _FAILED)
-    return immediate_reply(refused.status, (("content-type", "application/json"),), refused.body, refused.reason.value)
+    return Reply(refused.status, refused.body, (("content-type", "application/json"),), refused.reason.value)

@@ -1,14 +1,16 @@
 """The request's side of external processing: gathers a request, asks for an endpoint, sends the request on."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from inspect import isawaitable
 
 from gateway.asked import Request
 from gateway.body_edits import apply_edits
+from gateway.error_forms import in_form_of
 from gateway.ext_authz import DESTINATION_HEADER, MAX_BODY_BYTES
-from gateway.ext_proc_contract import EndpointPicker, Pick, PickRequest, Reply, Verdict
+from gateway.ext_proc_contract import ChosenFilter, EndpointPicker, Pick, PickRequest, Reply, ResponseHead, Verdict
 from gateway.ext_proc_messages import (
     BodyMode,
     Incoming,
@@ -19,6 +21,7 @@ from gateway.ext_proc_messages import (
 )
 from gateway.http2.grpc_calls import Call, CallRefused
 from gateway.http2.grpc_status import Status
+from gateway.reach import Reach
 from gateway.refusals import Reason, Refused, refuse
 
 LB_NAMESPACE = "envoy.lb"
@@ -54,11 +57,21 @@ class PickingSide:
         self._pieces: list[bytes] = []
         self._body_bytes = 0
         self._has_trailers = False
-        self._waiting: asyncio.Task[None] | None = None
+        self._waiting: asyncio.Future[Verdict] | None = None
         self._is_decided = False
         self._pick: Pick | None = None
         """``None`` = not picked, or not yet."""
         self._is_whole = False
+        self._is_closed = False
+
+    @property
+    def reads_answers(self) -> bool:
+        """Whether the picker sees the answer of the engine that it has picked."""
+        return self._pick is not None and self._tools.picker.reads_answers
+
+    def filter_of(self, head: ResponseHead) -> ChosenFilter | None:
+        """What the answer of the picked engine passes."""
+        return None if self._pick is None else self._tools.picker.filter_of(self._pick, head)
 
     def headers(self, incoming: Incoming) -> None:
         """The request's headers."""
@@ -77,7 +90,7 @@ class PickingSide:
         if self._body_bytes > MAX_BODY_BYTES:
             self._pieces.clear()
             self._is_decided = True
-            self._reply(_refused(refuse(Reason.BODY_TOO_LARGE, f"The body is larger than {MAX_BODY_BYTES} bytes.")))
+            self._refuse(refuse(Reason.BODY_TOO_LARGE, f"The body is larger than {MAX_BODY_BYTES} bytes."))
         elif incoming.ends:
             self._decide()
 
@@ -89,7 +102,7 @@ class PickingSide:
 
     def closed(self) -> None:
         """The call is over."""
-        self._is_decided = True
+        self._is_decided = self._is_closed = True
         self._pieces.clear()
         if self._waiting is not None:
             self._waiting.cancel()
@@ -122,43 +135,41 @@ class PickingSide:
         try:
             verdict = self._tools.picker.pick(PickRequest(request, self._subset), self._tools.clock())
             if isawaitable(verdict):
-                self._waiting = asyncio.ensure_future(self._decide_later(verdict, body))
+                self._waiting = asyncio.ensure_future(verdict)
+                self._waiting.add_done_callback(partial(self._decided, body))
             else:
                 self._carry_out(verdict, body)
         except Exception:
             self._fail()
 
-    async def _decide_later(self, verdict: Awaitable[Verdict], body: bytes) -> None:
+    def _decided(self, body: bytes, waited: asyncio.Future[Verdict]) -> None:
+        if self._is_closed:
+            self._end_unseen(waited)
+            return
         try:
-            self._carry_out(await verdict, body)
-        except asyncio.CancelledError:
-            self._end_unseen(verdict)
-            raise
-        except Exception:
+            self._carry_out(waited.result(), body)
+        except (Exception, asyncio.CancelledError):
             self._fail()
 
-    def _end_unseen(self, verdict: Awaitable[Verdict]) -> None:
-        """The client left in the moment between the answer and this call's turn to hear it."""
-        if isinstance(verdict, asyncio.Future) and verdict.done() and not verdict.cancelled():
-            picked = None if verdict.exception() else verdict.result()
-            if isinstance(picked, Pick):
-                self._tools.picker.ended(picked, is_whole=False)
+    def _end_unseen(self, waited: asyncio.Future[Verdict]) -> None:
+        """The client left before it, or in the moment between the answer and this call's turn to hear it."""
+        picked = None if waited.cancelled() or waited.exception() else waited.result()
+        if isinstance(picked, Pick):
+            self._tools.picker.ended(picked, is_whole=False)
 
     def _fail(self) -> None:
         self._tools.on_failure()
         message = "The gateway could not decide about this request; it was not passed on."
-        self._reply(_refused(refuse(Reason.INTERNAL, message)))
+        self._refuse(refuse(Reason.INTERNAL, message))
 
     def _carry_out(self, verdict: Verdict, body: bytes) -> None:
         if isinstance(verdict, Reply):
             self._reply(verdict)
             return
         self._pick = verdict
-        endpoints = [endpoint for endpoint in verdict.endpoints if _is_allowed(endpoint, self._subset)]
+        endpoints = list(filter(Reach(self._subset).holds, verdict.endpoints))
         if not endpoints:
-            self._reply(
-                _refused(refuse(Reason.NO_ENDPOINT, "No engine is ready for this request; try again in a moment."))
-            )
+            self._refuse(refuse(Reason.NO_ENDPOINT, "No engine is ready for this request; try again in a moment."))
             return
         changed = apply_edits(body, verdict.edits)  # the proxy sends it chunked: in this mode it states no length
         destination = ",".join(endpoints)
@@ -175,6 +186,9 @@ class PickingSide:
                 self._call.send(reply)
         if self._has_trailers:
             self._call.send(unchanged_reply("request_trailers"))
+
+    def _refuse(self, refused: Refused) -> None:
+        self._reply(refusal_reply(refused, self._headers.get(":path", "")))
 
     def _reply(self, reply: Reply) -> None:
         self._call.send(immediate_reply(reply.status, reply.headers, reply.body, reply.code))
@@ -209,9 +223,7 @@ class PassingSide:
         """Nothing is kept."""
 
 
-def _is_allowed(endpoint: str, subset: tuple[str, ...] | None) -> bool:
-    return subset is None or endpoint in subset or endpoint.rpartition(":")[0] in subset
-
-
-def _refused(refused: Refused) -> Reply:
+def refusal_reply(refused: Refused, target: str) -> Reply:
+    """A refusal in the words of the path that was asked."""
+    refused = in_form_of(refused, target)
     return Reply(refused.status, refused.body, (_JSON, *refused.headers), refused.reason.value)

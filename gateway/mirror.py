@@ -83,7 +83,9 @@ class Mirrors:
         if not arms_that_salt(asked, asked.route, (arm,)):  # it would mix the tenants' prompts
             return None
         with_room = self._router.roomy(arm.endpoints, now)
-        choice = self._router.choose(request._replace(reach=None), with_room, now, self._chance, pool=f"shadow/{arm.deployment}")
+        choice = self._router.choose(
+            request._replace(reach=None), with_room, now, self._chance, pool=f"shadow/{arm.deployment}"
+        )
         if not choice.candidates:
             return None
         name = MirrorName(asked.route.model, arm.deployment)

@@ -27,6 +27,24 @@ class SecondLook:
             return None
         return self._keeper.refill(decision.tenant)
 
+    async def decided(
+        self,
+        waited: "asyncio.Future[bool]",
+        again: Callable[[], Decision],
+        is_over: Callable[[], bool] = lambda: False,
+    ) -> Decision | None:
+        """Asked again where somebody was faster; ``None`` = nobody waits for the answer any longer."""
+        for _ in range(MOST_ROUNDS):
+            has_come = await asyncio.shield(waited)
+            if is_over():
+                return None
+            decision = again()
+            following = self.wanted(decision) if has_come else None
+            if following is None:
+                return decision
+            waited = following
+        return decision
+
     def later(
         self,
         waited: "asyncio.Future[bool]",
@@ -38,7 +56,7 @@ class SecondLook:
 
         async def look(exchange: Exchange) -> None:
             try:
-                decision = await self._decide(waited, again, exchange)
+                decision = await self.decided(waited, again, lambda: exchange.is_over)
                 answer = None if decision is None else verdict(decision)
             except Exception:
                 answer = fail()
@@ -51,18 +69,3 @@ class SecondLook:
             task.add_done_callback(self._running.discard)
 
         return begin
-
-    async def _decide(
-        self, waited: "asyncio.Future[bool]", again: Callable[[], Decision], exchange: Exchange
-    ) -> Decision | None:
-        """Asked again where somebody was faster; ``None`` = nobody waits for the answer any longer."""
-        for _ in range(MOST_ROUNDS):
-            has_come = await asyncio.shield(waited)
-            if exchange.is_over:
-                return None
-            decision = again()
-            following = self.wanted(decision) if has_come else None
-            if following is None:
-                return decision
-            waited = following
-        return decision

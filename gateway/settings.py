@@ -65,6 +65,24 @@ class ModerationService(BaseModel):
     """What it is asked with; ``None`` = its own."""
 
 
+class PickerSettings(BaseModel):
+    """Where somebody else's gateway asks for endpoints (Gateway API Inference Extension)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    host: IpAddress = "127.0.0.1"
+    port: Port = 9002
+    tls_cert_file: FilePath | None = None
+    """With its chain, as PEM; a renewed one is used without a restart. ``None`` = nothing is encrypted."""
+    tls_key_file: FilePath | None = None
+
+    @model_validator(mode="after")
+    def _has_both(self) -> Self:
+        if (self.tls_cert_file is None) is not (self.tls_key_file is None):
+            raise ValueError("tls_cert_file and tls_key_file belong together: name both, or none for no encryption")
+        return self
+
+
 class GatewaySettings(BaseModel):
     """The settings file."""
 
@@ -104,6 +122,8 @@ class GatewaySettings(BaseModel):
     """Processes that share the work behind one Envoy; more than one costs a small process that watches them."""
     shared_state: SharedStateSettings | None = None
     """The server by which several gateways share budgets; ``None`` = this one keeps its own."""
+    endpoint_picker: PickerSettings | None = None
+    """The same decisions for gateways that are not ours; ``None`` = nobody else asks."""
     tracing: TracingSettings | None = None
     """Spans of requests, for a collector; ``None`` = none are recorded."""
 

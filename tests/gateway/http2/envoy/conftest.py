@@ -330,6 +330,8 @@ class Lab:
 class _Asked:
     """Asks whatever picker and chooser a test has put into the lab."""
 
+    reads_answers = False
+
     def __init__(self, lab):
         self.lab = lab
 

@@ -18,6 +18,8 @@ JSON = (("content-type", "application/json"),)
 
 
 class Picker:
+    reads_answers = False
+
     def __init__(self, verdict):
         self.verdict, self.asked, self.told, self.over = verdict, [], [], 0
         self.passing, self.wholes = b"", []
@@ -25,6 +27,9 @@ class Picker:
     def pick(self, asked, now):
         self.asked.append(asked)
         return self.verdict(asked) if callable(self.verdict) else self.verdict
+
+    def filter_of(self, pick, head):
+        return None
 
     def responded(self, pick, status, served):
         self.told.append(status)
