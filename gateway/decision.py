@@ -85,7 +85,9 @@ class Allowed(NamedTuple):
         )
         if admitted.is_guarded:
             return told
-        words = words_for_envoy(admitted.edits, is_usage_injected=admitted.is_usage_injected)
+        words = words_for_envoy(
+            admitted.edits, is_stream=admitted.is_stream, is_usage_injected=admitted.is_usage_injected
+        )
         return (*told, *words, (SERVED_MODEL_HEADER, model))
 
 

@@ -1,12 +1,12 @@
 """What Envoy does itself for requests that no guard passes on: it edits their bodies and reads what answers took.
 
-The script runs on the routes of such requests alone. What it is to do comes from the decision's metadata, which no
-client can write; what it found goes to the access log in metadata of its own.
+The scripts run on the routes of such requests alone. What they are to do comes from the decision's metadata, which no
+client can write; what they found goes to the access log in metadata of their own.
 """
 
 from gateway.envoy_clusters import EXT_AUTHZ_METADATA, GATEWAY_METADATA
 from gateway.envoy_types import Json, message, typed
-from gateway.ext_authz import EDITS_HEADER, UNGUARDED_HEADER, USAGE_INJECTED
+from gateway.ext_authz import EDITS_HEADER, UNGUARDED_HEADER, USAGE_INJECTED, USAGE_WHOLE
 
 EVENTS_KEY = "events"
 USAGE_KEY = "usage"
@@ -15,7 +15,9 @@ MOST_HELD_BYTES = 256 * 1024
 MOST_USAGE_BYTES = 4096
 
 _FILTER = "envoy.filters.http.lua"
-_SCRIPT_NAME = "unguarded"
+_EVERYTHING = "unguarded"
+_WHOLE_ANSWERS = "whole_answers"
+"""Of requests that go on as they came and are answered in one piece; a phase without a function costs nothing."""
 _PROTO = "envoy.extensions.filters.http.lua.v3"
 
 _REQUEST = """
@@ -43,6 +45,14 @@ function envoy_on_request(h)
 end
 """
 
+_USAGE_IN = """
+local function usage_in(raw)
+  local usage = raw:match('"usage"%s*:%s*(%b{})')
+  if usage == nil or #usage > @MOST_USAGE@ or not usage:find('_tokens"', 1, true) then return nil end
+  return usage
+end
+"""
+
 _EVENTS = """
 local function block_end(text, from)
   local line, after_cr = from, false
@@ -65,12 +75,6 @@ local function has_output(raw)
     if line:byte(1) ~= 58 then return true end
   end
   return false
-end
-
-local function usage_in(raw)
-  local usage = raw:match('"usage"%s*:%s*(%b{})')
-  if usage == nil or #usage > @MOST_USAGE@ or not usage:find('_tokens"', 1, true) then return nil end
-  return usage
 end
 
 local function seen(state, raw)
@@ -120,7 +124,7 @@ local function shown(state, text)
 end
 """
 
-_RESPONSE = """
+_FOLLOW_STREAM = """
 local function follow_stream(h, is_injected, length)
   local state = {events = 0, held = "", is_injected = is_injected}
   local told_usage, left = nil, length
@@ -147,6 +151,9 @@ local function follow_stream(h, is_injected, length)
   end
 end
 
+"""
+
+_FOLLOW_WHOLE = """
 local function follow_whole(h)
   local held, usage = "", nil
   for chunk in h:bodyChunks() do
@@ -164,7 +171,9 @@ local function follow_whole(h)
   end
   if usage ~= nil then h:streamInfo():dynamicMetadata():set("@FOUND@", "@USAGE@", usage) end
 end
+"""
 
+_RESPONSE = """
 function envoy_on_response(h)
   local headers = h:headers()
   if headers:get(":status") ~= "200" then return end
@@ -179,9 +188,38 @@ function envoy_on_response(h)
 end
 """
 
+_WHOLE_RESPONSE = """
+function envoy_on_response(h)
+  if h:headers():get(":status") == "200" then follow_whole(h) end
+end
+"""
+
 
 def script() -> str:
-    """The Lua of such routes."""
+    """The Lua of requests that are edited, or answered by streams."""
+    return _filled(_REQUEST + _USAGE_IN + _EVENTS + _FOLLOW_STREAM + _FOLLOW_WHOLE + _RESPONSE)
+
+
+def whole_answer_script() -> str:
+    """The Lua of requests that go on as they came and are answered in one piece."""
+    return _filled(_USAGE_IN + _FOLLOW_WHOLE + _WHOLE_RESPONSE)
+
+
+def lua_filter() -> Json:
+    """The filter, which does nothing on routes that do not name a script."""
+    scripts = {_EVERYTHING: script(), _WHOLE_ANSWERS: whole_answer_script()}
+    return typed(
+        _FILTER, f"{_PROTO}.Lua", source_codes={name: {"inline_string": text} for name, text in scripts.items()}
+    )
+
+
+def with_script(usage: str = "") -> Json:
+    """What a route says so that the script runs for it; ``usage`` = what its decisions say that happens to usage."""
+    name = _WHOLE_ANSWERS if usage == USAGE_WHOLE else _EVERYTHING
+    return {_FILTER: message(f"{_PROTO}.LuaPerRoute", name=name)}
+
+
+def _filled(text: str) -> str:
     words = {
         "DECIDED": EXT_AUTHZ_METADATA,
         "EDITS": EDITS_HEADER,
@@ -193,17 +231,6 @@ def script() -> str:
         "MOST_HELD": str(MOST_HELD_BYTES),
         "MOST_USAGE": str(MOST_USAGE_BYTES),
     }
-    text = _REQUEST + _EVENTS + _RESPONSE
     for name, word in words.items():
         text = text.replace(f"@{name}@", word)
     return text
-
-
-def lua_filter() -> Json:
-    """The filter, which does nothing on routes that do not name the script."""
-    return typed(_FILTER, f"{_PROTO}.Lua", source_codes={_SCRIPT_NAME: {"inline_string": script()}})
-
-
-def with_script() -> Json:
-    """What a route says so that the script runs for it."""
-    return {_FILTER: message(f"{_PROTO}.LuaPerRoute", name=_SCRIPT_NAME)}

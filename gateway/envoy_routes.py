@@ -9,7 +9,7 @@ from gateway.envoy_clusters import (
 )
 from gateway.envoy_lua import with_script
 from gateway.envoy_types import Json, message, seconds
-from gateway.ext_authz import MAX_BODY_BYTES, PIN_HEADER, TICKET_HEADER, UNGUARDED_HEADER
+from gateway.ext_authz import MAX_BODY_BYTES, PIN_HEADER, TICKET_HEADER, UNGUARDED_HEADER, USAGE_WHOLE
 from gateway.paths import CHAT_SOCKET_PATH, ENGINE_PATHS, MODELS_PATH, REALTIME_PATH
 from gateway.router import MAX_TRIES
 
@@ -46,7 +46,8 @@ def route_configuration() -> Json:
                 "domains": ["*"],
                 "request_body_buffer_limit": MAX_BODY_BYTES,
                 "routes": [
-                    *(_straight_to_engines(path) for path in ENGINE_PATHS),
+                    _straight_to_engines("whole answers", {"string_match": {"exact": USAGE_WHOLE}}, USAGE_WHOLE),
+                    _straight_to_engines("unguarded", {"present_match": True}),
                     *(_to_guard(path) for path in ENGINE_PATHS),
                     _to_sockets(CHAT_SOCKET_PATH),
                     _to_sockets(REALTIME_PATH),
@@ -59,16 +60,19 @@ def route_configuration() -> Json:
     }
 
 
-def _straight_to_engines(path: str) -> Json:
-    """For what the decision lets go without the guard; before the decision this matches nothing."""
+def _straight_to_engines(name: str, value: Json, usage: str = "") -> Json:
+    """For what the decision lets go without the guard; before the decision this matches nothing.
+
+    The decision knows the paths of engines, and says the word that is asked for here about no other path.
+    """
     unguarded = {
         "filter": EXT_AUTHZ_METADATA,
         "path": [{"key": UNGUARDED_HEADER}],
-        "value": {"present_match": True},
+        "value": value,
     }
     return {
-        "name": f"{path} unguarded",
-        "match": {"path": path, "dynamic_metadata": [unguarded]},
+        "name": name,
+        "match": {"prefix": "/", "dynamic_metadata": [unguarded]},
         "request_headers_to_remove": [*HIDDEN_FROM_ENGINES, TICKET_HEADER],
         "route": {
             "cluster": ENGINES_CLUSTER,
@@ -80,7 +84,7 @@ def _straight_to_engines(path: str) -> Json:
                 "num_retries": MAX_TRIES - 1,
             },
         },
-        "typed_per_filter_config": with_script(),
+        "typed_per_filter_config": with_script(usage),
     }
 
 

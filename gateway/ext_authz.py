@@ -21,6 +21,8 @@ UNGUARDED_HEADER = "x-gateway-unguarded"
 USAGE_INJECTED = "injected"
 """It was asked for in the client's place, which must not see it."""
 USAGE_KEPT = "kept"
+USAGE_WHOLE = "whole"
+"""The answer comes in one piece, with its usage in it, and the request goes on as it came."""
 EDITS_HEADER = "x-gateway-edits"
 """``start:end:size:text`` for each edit of the body, one after the other; Envoy's script makes them."""
 

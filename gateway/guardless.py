@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from fleet.snapshot import GatewayArm, GatewayRoute
 from gateway.body_edits import Edit
-from gateway.ext_authz import EDITS_HEADER, UNGUARDED_HEADER, USAGE_INJECTED, USAGE_KEPT
+from gateway.ext_authz import EDITS_HEADER, UNGUARDED_HEADER, USAGE_INJECTED, USAGE_KEPT, USAGE_WHOLE
 from gateway.paths import Operation
 
 MOST_EDIT_BYTES = 8192
@@ -12,6 +12,9 @@ MOST_EDIT_BYTES = 8192
 _NO_FILTER = "none"
 _USAGE_AT_THE_END = frozenset({Operation.CHAT, Operation.COMPLETION})
 """Whose streams say in one chunk what they took; those of other APIs say it piece by piece."""
+
+_WHOLE = ((UNGUARDED_HEADER, USAGE_WHOLE),)
+_STREAM = ((UNGUARDED_HEADER, USAGE_KEPT),)
 
 
 def needs_guard(
@@ -32,10 +35,12 @@ def needs_guard(
     )
 
 
-def words_for_envoy(edits: Sequence[Edit], *, is_usage_injected: bool) -> tuple[tuple[str, str], ...]:
+def words_for_envoy(edits: Sequence[Edit], *, is_stream: bool, is_usage_injected: bool) -> tuple[tuple[str, str], ...]:
     """The headers of a decision by which Envoy takes a request to its engine."""
+    if not edits:
+        return _STREAM if is_stream else _WHOLE
     kind = (UNGUARDED_HEADER, USAGE_INJECTED if is_usage_injected else USAGE_KEPT)
-    return (kind, (EDITS_HEADER, edit_words(edits))) if edits else (kind,)
+    return (kind, (EDITS_HEADER, edit_words(edits)))
 
 
 def edit_words(edits: Sequence[Edit]) -> str:

@@ -74,8 +74,9 @@ def test_the_log_says_how_a_request_ended(said, end, status, usage, events):
 
 def test_edits_are_said_in_their_order_with_the_size_of_each():
     assert edit_words((Edit(9, 9, b',"a":1'), Edit(2, 4, b"x:y"))) == '2:4:3:x:y9:9:6:,"a":1'
-    assert words_for_envoy((), is_usage_injected=False) == ((UNGUARDED_HEADER, "kept"),)
-    assert words_for_envoy(EDIT, is_usage_injected=True) == ((UNGUARDED_HEADER, "injected"), (EDITS_HEADER, "3:3:2:ab"))
+    assert words_for_envoy((), is_stream=False, is_usage_injected=False) == ((UNGUARDED_HEADER, "whole"),)
+    assert words_for_envoy((), is_stream=True, is_usage_injected=False) == ((UNGUARDED_HEADER, "kept"),)
+    assert words_for_envoy(EDIT, is_stream=True, is_usage_injected=True) == ((UNGUARDED_HEADER, "injected"), (EDITS_HEADER, "3:3:2:ab"))
 
 
 def route(world, **more):
