@@ -15,6 +15,7 @@ from gateway.refusals import Reason, Refused, refuse
 _MAX_KEY_CHARS = 512
 _REJECTED_KEY = (("www-authenticate", "Bearer"),)
 _REJECTED_TOKEN = (("www-authenticate", 'Bearer error="invalid_token"'),)
+_LATER = (("retry-after", "1"),)
 _MAX_ID_CHARS = 128
 
 
@@ -81,6 +82,10 @@ def _vouched_for(index: SnapshotIndex, token: str, now_unix_seconds: float) -> C
         if tenant is not None:
             return Caller(tenant, _key_of(vouched))
         vouched = Flaw.NO_TENANT
+    if vouched is Flaw.UNCHECKED:
+        message = "Too many tokens of this issuer were wrong; this one was not checked. Try again in a moment."
+        refused = refuse(Reason.TOO_MANY_REQUESTS, message, headers=_LATER)
+        return replace(refused, credential=("token", vouched.value))
     message = f"The token is not accepted: {vouched.value}."
     refused = refuse(Reason.INVALID_TOKEN, message, headers=_REJECTED_TOKEN)
     return replace(refused, credential=("token", vouched.value))
@@ -88,7 +93,7 @@ def _vouched_for(index: SnapshotIndex, token: str, now_unix_seconds: float) -> C
 
 def _key_of(vouched: Vouched) -> GatewayKey:
     """The key that a token stands for: named by its issuer, with the scopes that the issuer has."""
-    name = f"jwt:{vouched.issuer}"[:_MAX_ID_CHARS]
+    name, end = f"jwt:{vouched.issuer}"[:_MAX_ID_CHARS], int(vouched.expires_unix_seconds)
     return GatewayKey.model_construct(
-        id=name, sha256="", tenant=vouched.tenant, models=vouched.models, expires_unix_seconds=None
+        id=name, sha256="", tenant=vouched.tenant, models=vouched.models, expires_unix_seconds=end
     )

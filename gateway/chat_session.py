@@ -41,6 +41,7 @@ class ChatSession:
         self._answer: TurnAnswer | None = None
         self._news = asyncio.Event()
         self._is_stopping = False
+        self._revoked = ""
 
     async def run(self) -> None:
         """Until one of both closes the connection."""
@@ -59,6 +60,11 @@ class ChatSession:
     def stop(self) -> None:
         """Take no new turn, and close after the one that runs."""
         self._is_stopping = True
+        self._news.set()
+
+    def revoke(self, reason: str) -> None:
+        """Take no new turn, and close for this reason after the one that runs."""
+        self._revoked = reason
         self._news.set()
 
     async def _read(self) -> None:
@@ -113,12 +119,14 @@ class ChatSession:
         now = asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout_at(min(end, now + self._settings.idle_seconds)):
-                while not self._turns and not self._is_stopping:
+                while not (self._turns or self._is_stopping or self._revoked):
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
             now = asyncio.get_running_loop().time()
-        if self._is_stopping:
+        if self._revoked:
+            await self._close(CloseCode.POLICY_VIOLATION, self._revoked)
+        elif self._is_stopping:
             await self._close(CloseCode.SERVICE_RESTART, _DRAINING)
         elif now >= end:
             await self._close(CloseCode.SERVICE_RESTART, _LIFE)

@@ -20,6 +20,7 @@ from gateway.own_door import OwnDoor
 from gateway.passage import End, Ending
 from gateway.realtime_session import RealtimeSession
 from gateway.refusals import Reason, error_body
+from gateway.session_rights import SessionRights
 from gateway.socket_metrics import SocketMetrics
 from gateway.socket_settings import SocketSettings
 from gateway.socket_tickets import SocketTickets
@@ -65,7 +66,7 @@ class ChatSockets:
         self._settings = settings
         self._metrics = metrics
         self._open: Counter[str] = Counter()
-        self._sessions: set[ChatSession | RealtimeSession] = set()
+        self._sessions: dict[ChatSession | RealtimeSession, SessionRights] = {}
         self._index: SnapshotIndex | None = None
         self._server: Server | None = None
         metrics.watch_open(self._count)
@@ -105,9 +106,15 @@ class ChatSockets:
                 connection.transport.abort()
             await self._server.wait_closed()
 
-    def look(self, index: SnapshotIndex | None) -> None:
-        """End the sessions at engines that take nothing new, if there is another snapshot."""
-        if index is None or index is self._index:
+    def look(self, index: SnapshotIndex | None, now_unix_seconds: float) -> None:
+        """End what was opened by keys that count no more, and sessions at engines that take nothing new."""
+        if index is None:
+            return
+        for session, rights in self._sessions.items():
+            lost = rights.lost(index, now_unix_seconds)
+            if lost is not None:
+                session.revoke(lost)
+        if index is self._index:
             return
         self._index = index
         arms = (arm for route in index.routes.values() for arm in route.arms)
@@ -135,13 +142,16 @@ class ChatSockets:
 
     async def _serve(self, connection: ServerConnection) -> None:
         own = cast(TenantConnection, connection)
-        tenant, session = own.tenant, self._session(own)
-        self._sessions.add(session)
+        tenant = own.tenant
+        model = None if own.admitted is None else own.admitted.model
+        headers = () if own.request is None else own.request.headers.raw_items()
+        session = self._session(own)
+        self._sessions[session] = SessionRights(headers, tenant, model)
         self._open[tenant] += 1
         try:
             await session.run()
         finally:
-            self._sessions.discard(session)
+            del self._sessions[session]
             self._open[tenant] -= 1
             self._metrics.closed(connection.close_code)
 

@@ -8,7 +8,6 @@ private key, and must be fit for the key that ``kid`` names.
 import base64
 import hashlib
 import re
-from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,10 +16,17 @@ import jwt
 from jwt.types import Options
 
 from fleet.token_issuer import PublicJwk, TokenIssuer
+from gateway.token_memory import ChecksLeft, TokenMemory
 
 MAX_TOKEN_CHARACTERS = 8192
 _LEAST_RSA_BITS = 2048
 MOST_ACCEPTED = 10_000
+MOST_REFUSED = 10_000
+REFUSED_SECONDS = 60.0
+"""How long a token that was refused is known by its hash; its verdict can't change but by the clock."""
+FAILED_CHECKS_PER_SECOND = 50.0
+"""Of one issuer's tokens; one costs up to a millisecond. Those that turn out right don't count."""
+FAILED_CHECKS_BURST = 200.0
 _THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}
@@ -45,6 +51,8 @@ class Flaw(StrEnum):
     EXPIRED = "expired"
     NOT_YET = "not_valid_yet"
     NO_TENANT = "no_tenant"
+    UNCHECKED = "not_checked"
+    """So many of its issuer's were wrong that it is not looked at now; it may well be right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,7 @@ class _Issuer:
     stated: TokenIssuer
     keys: Mapping[tuple[str | None, str], jwt.PyJWK] = field(repr=False)
     """By ``kid`` and algorithm."""
+    checks: ChecksLeft = field(repr=False, compare=False)
 
     def key(self, kid: object, algorithm: str) -> jwt.PyJWK | None:
         """The key that a token names; one that names none is taken where there is no other."""
@@ -85,7 +94,13 @@ class _Issuer:
 class JwtTenants:
     """The issuers of one snapshot, ready to be asked."""
 
-    def __init__(self, issuers: Iterable[TokenIssuer], most_accepted: int = MOST_ACCEPTED) -> None:
+    def __init__(
+        self,
+        issuers: Iterable[TokenIssuer],
+        most_accepted: int = MOST_ACCEPTED,
+        failed_checks_per_second: float = FAILED_CHECKS_PER_SECOND,
+        failed_checks_burst: float = FAILED_CHECKS_BURST,
+    ) -> None:
         self.issuers = tuple(issuers)
         self._issuers: dict[str, _Issuer] = {}
         unusable: list[UnusableKey] = []
@@ -95,10 +110,12 @@ class JwtTenants:
                 problem = _add(keys, key, stated)
                 if problem is not None:
                     unusable.append(UnusableKey(stated.issuer, key.kid, problem))
-            self._issuers.setdefault(stated.issuer, _Issuer(stated, keys))
+            checks = ChecksLeft(failed_checks_per_second, failed_checks_burst)
+            self._issuers.setdefault(stated.issuer, _Issuer(stated, keys, checks))
         self.unusable = tuple(unusable)
-        self._most_accepted = most_accepted
-        self._accepted: OrderedDict[bytes, Vouched] = OrderedDict()
+        self._accepted: TokenMemory[Vouched] = TokenMemory(most_accepted)
+        self._refused: TokenMemory[tuple[Flaw, float]] = TokenMemory(MOST_REFUSED)
+        """Each with the moment of its check."""
 
     def __bool__(self) -> bool:
         """Whether anybody can be vouched for."""
@@ -107,7 +124,8 @@ class JwtTenants:
     def vouch(self, token: str, now_unix_seconds: float) -> Vouched | Flaw:
         """Whose a token is; it stands in no answer, no error and no log.
 
-        A token that was accepted before is known by its hash until it ends: a signature takes longer than all else.
+        A token that was accepted before is known by its hash until it ends, and one that was refused for a while: a
+        signature takes longer than all else. While many of an issuer's tokens are wrong, unknown ones are not checked.
         """
         if len(token) > MAX_TOKEN_CHARACTERS or token.count(".") != 2:
             return Flaw.MALFORMED
@@ -115,15 +133,15 @@ class JwtTenants:
         known = self._accepted.get(digest)
         if known is not None:
             return known if now_unix_seconds < known.expires_unix_seconds else Flaw.EXPIRED
+        refused = self._refused.get(digest)
+        if refused is not None and 0 <= now_unix_seconds - refused[1] < _seconds_known(refused[0]):
+            return refused[0]
         vouched = self._checked(token, now_unix_seconds)
         if isinstance(vouched, Vouched):
-            self._remember(digest, vouched)
+            self._accepted.put(digest, vouched)
+        elif vouched is not Flaw.UNCHECKED:
+            self._refused.put(digest, (vouched, now_unix_seconds))
         return vouched
-
-    def _remember(self, digest: bytes, vouched: Vouched) -> None:
-        if len(self._accepted) >= self._most_accepted:
-            self._accepted.popitem(last=False)
-        self._accepted[digest] = vouched
 
     def _checked(self, token: str, now_unix_seconds: float) -> Vouched | Flaw:
         try:
@@ -140,8 +158,13 @@ class JwtTenants:
         key = issuer.key(header.get("kid"), algorithm)
         if key is None:
             return Flaw.UNKNOWN_KEY
+        if not issuer.checks.take(now_unix_seconds):
+            return Flaw.UNCHECKED
         claims = _verified(token, key, algorithm, issuer.stated)
-        return claims if isinstance(claims, Flaw) else _vouched(claims, issuer.stated, now_unix_seconds)
+        found = claims if isinstance(claims, Flaw) else _vouched(claims, issuer.stated, now_unix_seconds)
+        if isinstance(found, Vouched):
+            issuer.checks.give_back()
+        return found
 
 
 def jwt_tenants_of(issuers: Sequence[TokenIssuer], before: JwtTenants | None = None) -> JwtTenants:
@@ -152,6 +175,11 @@ def jwt_tenants_of(issuers: Sequence[TokenIssuer], before: JwtTenants | None = N
 def looks_like_a_token(text: str) -> bool:
     """Whether it can be a JWT at all: three parts in base64url."""
     return _THREE_PARTS.fullmatch(text) is not None
+
+
+def _seconds_known(flaw: Flaw) -> float:
+    """One that is not valid yet may be in a moment."""
+    return 1.0 if flaw is Flaw.NOT_YET else REFUSED_SECONDS
 
 
 def _verified(token: str, key: jwt.PyJWK, algorithm: str, issuer: TokenIssuer) -> Mapping[str, object] | Flaw:

@@ -214,7 +214,7 @@ class Gateway:
             self._socket_tickets.expire(now)
             self._core.tick(now)
             self._accounting.look(self._core.index)
-            self._sockets.look(self._core.index)
+            self._sockets.look(self._core.index, now)
             if self._core.index is not None:
                 self._engines.keep_only(self._core.index.addresses | self._core.index.hosted)
 

@@ -25,6 +25,8 @@ class End(StrEnum):
     """It waited for its turn in vain."""
     FILTERED = "filtered"
     """The output filter ended the answer before the engine did."""
+    REVOKED = "revoked"
+    """Whoever asked may not any more: a session ends with its key."""
     UNKNOWN = "unknown"
     """Envoy had it and is gone."""
 

@@ -20,6 +20,16 @@ def asked_at(path: PublicPath, index: SnapshotIndex, caller: Caller, request: Re
 
 def session_asked(index: SnapshotIndex, caller: Caller, request: Request, model: str) -> Asked | Refused:
     """A session with a model, as a request without a prompt: it holds a place at its engine, and no tokens."""
+    own = session_route(index, caller, model)
+    if isinstance(own, Refused):
+        return own
+    document = {"model": model}
+    asked = Request("POST", request.target, request.headers, json.dumps(document).encode())
+    return Asked(asked, document, Operation.TOKENIZE, caller, own)
+
+
+def session_route(index: SnapshotIndex, caller: Caller, model: str) -> GatewayRoute | Refused:
+    """The route of a session with a model, or why its caller may have none."""
     route = allowed_route(index, caller, model)
     if isinstance(route, Refused):
         return route
@@ -28,10 +38,7 @@ def session_asked(index: SnapshotIndex, caller: Caller, request: Request, model:
         message = f"The model {quoted(model)} has no WebSocket of its own; chats have one at /v1/chat/ws."
         return refuse(Reason.NOT_SERVED, message, param="model", tenant=caller.tenant.name, model=route.model)
     # Another model would be another engine with other words, and a copy of a session is none.
-    own = route.model_copy(update={"arms": arms, "fallbacks": (), "shadow": None, "is_guarded": True})
-    document = {"model": model}
-    asked = Request("POST", request.target, request.headers, json.dumps(document).encode())
-    return Asked(asked, document, Operation.TOKENIZE, caller, own)
+    return route.model_copy(update={"arms": arms, "fallbacks": (), "shadow": None, "is_guarded": True})
 
 
 def _is_open(route: GatewayRoute) -> bool:

@@ -42,6 +42,7 @@ class RealtimeSession:
         self._meter = RealtimeMeter(admitted.session())
         self._engine: ClientConnection | None = None
         self._is_stopping = False
+        self._revoked = ""
         self._heard = 0.0
         self._end = End.CLIENT_LEFT
         self.address = ""
@@ -63,10 +64,16 @@ class RealtimeSession:
         finally:
             self._meter.close(self._end)
             self._admitted.end(Ending(self._end, status, None))
+        if self._end is End.REVOKED:
+            await self._client.close(CloseCode.POLICY_VIOLATION, self._revoked)
 
     def stop(self) -> None:
         """Take no new answer, and close after the one that runs."""
         self._is_stopping = True
+
+    def revoke(self, reason: str) -> None:
+        """Leave the engine now, whatever it says, and close for this reason."""
+        self._revoked = reason
 
     async def _open(self, stack: AsyncExitStack) -> ClientConnection | None:
         """The engine, when it is this session's turn; ``None`` = the client was told why there is none."""
@@ -184,10 +191,10 @@ class RealtimeSession:
         return True
 
     async def _watch(self) -> None:
-        """Close what is idle, old, or at an engine that is drained."""
+        """Close what is idle, old, or at an engine that is drained; return at once when the key is taken back."""
         loop = asyncio.get_running_loop()
         end = loop.time() + self._settings.life_seconds
-        while True:
+        while not self._revoked:
             await asyncio.sleep(LOOK_SECONDS)
             now = loop.time()
             self._is_stopping = self._is_stopping or now >= end
@@ -197,6 +204,7 @@ class RealtimeSession:
             if now - self._heard > self._settings.idle_seconds:
                 await self._leave(CloseCode.NORMAL_CLOSURE, "nothing was said for too long")
                 return
+        self._end = End.REVOKED
 
     async def _leave(self, code: CloseCode, reason: str) -> None:
         self._end = End.WHOLE

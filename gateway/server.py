@@ -117,9 +117,11 @@ class DecisionService:
         else:
             number, give_up = self._unguarded.add(admitted), self._unguarded.give_up
         ticket = (TICKET_HEADER, number)
-        removed = (REMOVE_HEADER, ",".join(decision.headers_to_remove))
-        here = self._sockets_here if target.partition("?")[0] == REALTIME_PATH else self._here
-        headers = (*decision.headers_to_set, ticket, *here, *traced, *decision.client_headers, removed)
+        if target.partition("?")[0] == REALTIME_PATH:  # its key is looked up again while the session lasts
+            here = self._sockets_here
+        else:
+            here = ((REMOVE_HEADER, ",".join(decision.headers_to_remove)), *self._here)
+        headers = (*decision.headers_to_set, ticket, *here, *traced, *decision.client_headers)
         return HttpResponse(200, headers, on_unread=partial(give_up, number))
 
     def _decide(self, request: HttpRequest, target: str) -> Decision:

@@ -93,6 +93,15 @@ def test_a_token_that_is_not_accepted_is_told_one_word(world, claims, signer, fl
     assert telemetry.registry.get_sample_value("enginehouse_gateway_credentials_refused_total", labels) == 1
 
 
+def test_a_token_that_is_not_checked_because_many_were_wrong_is_told_to_come_again(world):
+    index = indexed(world, issuer())
+    refusals = [asked(index, token(world, OTHER, sub=str(number)), world) for number in range(300)]
+    assert refusals[0].status == 401
+    assert (refusals[-1].status, refusals[-1].reason) == (429, Reason.TOO_MANY_REQUESTS)
+    assert refusals[-1].credential == ("token", "not_checked")
+    assert dict(refusals[-1].headers) == {"retry-after": "1"}
+
+
 def test_without_issuers_a_token_is_an_unknown_key(world):
     refused = asked(indexed(world), token(world), world)
     assert (refused.reason, refused.credential) == (Reason.INVALID_KEY, ("key", "unknown"))

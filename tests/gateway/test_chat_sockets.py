@@ -81,19 +81,33 @@ def test_a_wrong_key_opens_nothing(open_socket, world):
     assert open_socket(world.globex_key).close_code is None
 
 
-def test_a_key_that_is_revoked_ends_the_next_turn_and_the_connection(gateway, open_socket, world, until):
-    connection = open_socket()
-    connection.send(turn())
-    answer(connection)
+def test_a_key_that_is_revoked_ends_idle_connections_and_others_after_their_turn(gateway, open_socket, world, until):
+    idle, running = open_socket(), open_socket()
+    idle.send(turn())
+    answer(idle)
+    gateway.one.go_on.clear()
+    running.send(turn())
+    assert running.recv(timeout=10) == DELTA
+    running.send(turn())
     known = world.snapshot(gateway.one.address)
     gateway.publish(known.model_copy(update={"keys": known.keys[1:]}))
-    models = f"{gateway.url}/v1/models"
-    headers = {"authorization": f"Bearer {world.acme_key}"}
-    until(lambda: httpx2.get(models, headers=headers).status_code == 401, "the key is revoked")
-    connection.send(turn())
-    [refused] = map(json.loads, answer(connection))
-    assert (refused["error"]["code"], refused["status"]) == ("invalid_api_key", 401)
-    assert closed(connection) == 1008
+    assert closed(idle) == 1008
+    gateway.one.go_on.set()
+    assert answer(running) == [LAST]
+    assert closed(running) == 1008
+    assert gateway.metric('enginehouse_gateway_websockets_closed_total{code="1008"}') >= 2
+
+
+def test_a_turn_with_a_key_that_counts_no_more_is_refused_before_the_connection_is(gateway, open_socket, world, until):
+    connection = open_socket()
+    known = world.snapshot(gateway.one.address)
+    gateway.publish(known.model_copy(update={"keys": known.keys[1:]}))
+    with contextlib.suppress(ConnectionClosed):  # as soon as it is seen, whichever comes first
+        while True:
+            connection.send(turn())
+            messages = answer(connection)
+            assert messages == [DELTA, LAST] or json.loads(messages[0])["error"]["code"] == "invalid_api_key"
+    assert connection.close_code == 1008
 
 
 def test_errors_are_messages_and_the_connection_stays(open_socket):

@@ -15,7 +15,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from pydantic import ValidationError
 
 from fleet.token_issuer import PublicJwk, TokenIssuer
-from gateway.jwt_tenants import Flaw, JwtTenants, Vouched
+from gateway.jwt_tenants import REFUSED_SECONDS, Flaw, JwtTenants, Vouched
 
 NOW = 1_900_000_000
 ISSUER = "https://login.example.com/"
@@ -23,6 +23,7 @@ RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
 ED_KEY = ed25519.Ed25519PrivateKey.generate()
+OTHER_ED_KEY = ed25519.Ed25519PrivateKey.generate()
 
 
 def jwk(private, kid, **more):
@@ -209,6 +210,48 @@ def test_a_key_that_is_none_is_left_out_and_named_and_the_others_serve():
 def test_without_issuers_nobody_is_vouched_for():
     assert not JwtTenants([])
     assert JwtTenants([]).vouch(GOOD, NOW) is Flaw.UNKNOWN_ISSUER
+
+
+def forged(number):
+    """Each another one; their signatures are wrong."""
+    return token(OTHER_ED_KEY, "EdDSA", "o", sub=str(number))
+
+
+def test_a_token_that_was_refused_is_known_for_a_while_and_costs_no_check():
+    tenants = JwtTenants([issuer()], failed_checks_per_second=0, failed_checks_burst=1)
+    wrong = forged(1)
+    assert {tenants.vouch(wrong, NOW + seconds) for seconds in range(int(REFUSED_SECONDS))} == {Flaw.SIGNATURE}
+    assert tenants.vouch(wrong, NOW + REFUSED_SECONDS) is Flaw.UNCHECKED
+    early = JwtTenants([issuer()])
+    not_yet = token(nbf=NOW + 100)
+    assert early.vouch(not_yet, NOW) is early.vouch(not_yet, NOW + 0.5) is Flaw.NOT_YET
+    assert isinstance(early.vouch(not_yet, NOW + 71), Vouched)
+
+
+def test_a_clock_that_was_wrong_leaves_no_verdict():
+    tenants = JwtTenants([issuer()])
+    assert tenants.vouch(GOOD, NOW + 10_000) is Flaw.EXPIRED
+    assert isinstance(tenants.vouch(GOOD, NOW), Vouched)
+
+
+def test_many_wrong_tokens_are_not_checked_and_hurt_neither_known_ones_nor_other_issuers():
+    other = issuer(issuer="https://other.example.com/")
+    tenants = JwtTenants([issuer(), other], failed_checks_per_second=10, failed_checks_burst=20)
+    assert isinstance(tenants.vouch(GOOD, NOW), Vouched)
+    flaws = [tenants.vouch(forged(number), NOW) for number in range(100)]
+    assert (flaws.count(Flaw.SIGNATURE), flaws.count(Flaw.UNCHECKED)) == (20, 80)
+    assert isinstance(tenants.vouch(GOOD, NOW), Vouched)
+    assert isinstance(tenants.vouch(token(iss="https://other.example.com/"), NOW), Vouched)
+    new = token(sub="new")
+    assert tenants.vouch(new, NOW) is Flaw.UNCHECKED
+    assert isinstance(tenants.vouch(new, NOW + 1), Vouched), "it was not taken for a wrong one"
+    assert [tenants.vouch(forged(number), NOW + 1) for number in range(100, 120)].count(Flaw.SIGNATURE) == 10
+
+
+def test_right_tokens_are_checked_however_many_they_are():
+    tenants = JwtTenants([issuer()], failed_checks_per_second=0, failed_checks_burst=1)
+    for number in range(50):
+        assert isinstance(tenants.vouch(token(ED_KEY, "EdDSA", "o", sub=str(number)), NOW), Vouched)
 
 
 def test_a_token_that_was_accepted_ends_all_the_same_and_not_all_are_remembered():

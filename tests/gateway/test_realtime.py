@@ -3,6 +3,7 @@
 import contextlib
 import json
 import threading
+import time
 
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -65,7 +66,7 @@ def engine():
 def snapshot(gateway, world, engine):
     """Publishes a route to the engine's own WebSocket, and waits until it is served."""
 
-    def publish(tenant=None, is_draining=False, **members):
+    def publish(tenant=None, is_draining=False, keys=None, **members):
         arm = world.arm(engine.address)
         if is_draining:
             endpoints = tuple(one.model_copy(update={"is_draining": True}) for one in arm.endpoints)
@@ -74,7 +75,8 @@ def snapshot(gateway, world, engine):
         stated = {"realtime": True, **members}
         route = GatewayRoute(model="voice", tenants=("acme",), arms=(arm,), aliases=("speech",), **stated)
         tenants = (GatewayTenant(name="acme", **(tenant or {})), *made.tenants[1:])
-        gateway.publish(made.model_copy(update={"routes": (*made.routes, route), "tenants": tenants}))
+        changes = {"routes": (*made.routes, route), "tenants": tenants, "keys": made.keys if keys is None else keys}
+        gateway.publish(made.model_copy(update=changes))
 
     return publish
 
@@ -229,6 +231,33 @@ def test_a_client_that_leaves_ends_the_session_at_its_engine(gateway, engine, sn
     session.socket.shutdown(2)
     until(lambda: engine.left == 1, "the engine sees it", 3)
     open_session.when_it_can_be()
+
+
+@pytest.mark.parametrize("loss", ["the key", "the model"])
+def test_a_key_that_is_taken_back_ends_its_session_at_once_and_what_came_is_charged(
+    gateway, engine, snapshot, open_session, until, world, loss
+):
+    snapshot({"tokens_per_minute": 100_000})
+    idle, running = open_session.when_it_can_be(), open_session.when_it_can_be()
+    gateway.control_plane.usage.clear()
+    engine.go_on.clear()
+    say(running, {"type": "response.create", "response": {"max_output_tokens": 90}})
+    assert [heard(running)["type"] for _ in range(2)] == WHOLE[:2]
+    if loss == "the key":
+        snapshot(keys=world.snapshot().keys[1:])
+    else:
+        snapshot(realtime=False)
+    taken = time.monotonic()
+    assert closed(running) == closed(idle) == 1008
+    assert time.monotonic() - taken < 3
+    engine.go_on.set()
+    until(lambda: engine.left == 2, "the engine sees the end")
+
+    def records():
+        return [r for r in gateway.control_plane.usage if r["model"] == "voice" and r["output_tokens"]]
+
+    until(lambda: records(), "what came of the answer", 20)
+    assert {(r["output_tokens"], r["basis"], r["end"]) for r in records()} == {(1, "counted", "revoked")}
 
 
 def test_messages_that_can_be_read_in_two_ways_are_not_passed_on_and_binary_ones_end_it(engine, snapshot, open_session):
