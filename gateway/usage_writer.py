@@ -11,6 +11,7 @@ import structlog
 from pydantic import ValidationError
 
 from gateway.admitted import Ended
+from gateway.tickets import TicketNumbers
 from gateway.usage_metrics import Outcome, UsageMetrics
 from gateway.usage_records import line_of, record_of
 from gateway.usage_settings import UsageSettings
@@ -18,7 +19,6 @@ from gateway.usage_spool import UsageSpool
 
 RETRY_SECONDS = 1.0
 STOP_SECONDS = 5.0
-_ID_BYTES = 18
 _log = structlog.get_logger("gateway.usage")
 
 
@@ -30,12 +30,12 @@ class UsageWriter:
         spool: UsageSpool,
         metrics: UsageMetrics,
         settings: UsageSettings,
-        new_id: Callable[[], str] = lambda: secrets.token_urlsafe(_ID_BYTES),
+        new_id: Callable[[], str] | None = None,
     ) -> None:
         self._spool = spool
         self._metrics = metrics
         self._settings = settings
-        self._new_id = new_id
+        self._new_id = new_id or TicketNumbers(secrets.token_bytes)
         self._ended: queue.SimpleQueue[Ended | None] = queue.SimpleQueue()
         self._lines: deque[bytes] = deque()
         """Records that are not on disk yet."""
