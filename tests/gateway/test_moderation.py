@@ -1,12 +1,14 @@
 """The client of the moderation service: a verdict on every sentence, or none at all."""
 
 import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
 
 from gateway.errors import GatewayError
-from gateway.hash_secret import SECRET_BYTES, conversation_secret, own_secret, read_secret
+from gateway.hash_secret import FILE_NAME, SECRET_BYTES, conversation_secret, own_secret, read_secret
 from gateway.moderation import MOST_AT_ONCE, ModerationClient, NoVerdict
 from gateway.settings import ModerationService
 
@@ -79,6 +81,24 @@ def test_the_secret_of_hashes_is_made_once_and_kept_private(tmp_path):
     assert file.stat().st_mode & 0o777 == 0o600
     file.write_bytes(b"short")
     assert len(own_secret(tmp_path)) == SECRET_BYTES
+
+
+@pytest.mark.parametrize("content", [None, b"short"])
+def test_workers_that_start_at_once_have_one_secret(tmp_path, content):
+    together = threading.Barrier(8)
+
+    def start(folder):
+        together.wait()
+        return own_secret(folder)
+
+    with ThreadPoolExecutor(8) as workers:
+        for number in range(30):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            if content is not None:
+                (folder / FILE_NAME).write_bytes(content)
+            made = set(workers.map(start, [folder] * 8))
+            assert made == {own_secret(folder)}
 
 
 def test_a_shared_secret_has_to_be_long(tmp_path):
