@@ -22,6 +22,7 @@ from control_plane.loops.sync_advisories import AdvisorySync
 from control_plane.ports import AdvisoryFeed, Clock, Cluster, KeySets, Store
 from control_plane.services.advisories import AdvisoryService, EngineService
 from control_plane.services.audit import AuditLog
+from control_plane.services.closings import ClosingService
 from control_plane.services.deployments import DeploymentService
 from control_plane.services.facts import FactsBook, HouseRules
 from control_plane.services.house import House
@@ -170,6 +171,7 @@ def _house(ground: _Ground) -> House:
         facts=facts,
         deployments=DeploymentService(store=store, facts=facts, clock=clock),
         **object_services(store, clock),
+        closings=ClosingService(store),
         keys=KeyService(store=store, clock=clock),
         issuer_keys=IssuerKeys(
             store=store,

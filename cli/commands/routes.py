@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 
 from cli.client import Api, Document, ProfileOption, ServerOption, TokenOption
+from cli.closings import chosen_proposals, closed_path, proposed
 from cli.completion import closable_paths
 from cli.exits import CommandError, Exit
 from cli.objects import Noun, Row, add_commands, cell, name_of
-from cli.output import Format, Output
+from cli.output import Format, Output, emit
 
 app = typer.Typer(no_args_is_help=True, help="How public models are served; close a code path at the door.")
 RouteName = Annotated[str, typer.Argument(help="The route's name, which is its public model unless it says another.")]
@@ -65,6 +66,70 @@ def close(
         return {**spec, **named, "closed_paths": [*others, closed]}
 
     made = NOUN.change(Api.connect(server, token, profile), route, changed, reason=None)
+    NOUN.show([made], output, whole=made)
+
+
+@app.command("proposals")
+def proposals(
+    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="A public model; none = all.")] = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """List code paths that could be closed, since a deployment has an open defect there; 'accept' closes them.
+
+    Example: enginehouse routes proposals support-chat
+    """
+    found = proposed(Api.connect(server, token, profile), model)
+    rows = [
+        {
+            "model": item["model"],
+            "path": item["path"],
+            "refused": item["refused"],
+            "severity": item["severity"],
+            "advisories": ", ".join(item["advisories"]),
+            "deployments": ", ".join(item["deployments"]),
+        }
+        for item in found
+    ]
+    emit({"items": found}, output=output, rows=rows, names=[f"{item['model']} {item['path']}" for item in found])
+
+
+@app.command("accept")
+def accept(
+    model: Annotated[str, typer.Argument(help="The public model.")],
+    reference: Annotated[str, typer.Option("--reference", help="What refused clients are told, to ask with.")],
+    owner: Annotated[str, typer.Option("--owner", help="Who answers for it.")],
+    path: Annotated[
+        list[str] | None,
+        typer.Option("--path", help="A proposed code path; several times; none = all.", autocompletion=closable_paths),
+    ] = None,
+    reason: Annotated[
+        str | None, typer.Option("--reason", help="Why; none = the advisories and deployments of the proposal.")
+    ] = None,
+    route: Annotated[
+        str | None, typer.Option("--route", help="The name of a new route; none = the model's, where it is a name.")
+    ] = None,
+    server: ServerOption = None,
+    token: TokenOption = None,
+    profile: ProfileOption = None,
+    output: Output = Format.TABLE,
+) -> None:
+    """Close the code paths that are proposed for a model; clients learn the reference alone.
+
+    Example: enginehouse routes accept support-chat --reference EH-12 --owner ann
+    """
+    api = Api.connect(server, token, profile)
+    chosen = chosen_proposals(proposed(api, model), model, path or [])
+    added = [closed_path(item, reference, owner, reason) for item in chosen]
+    name = chosen[0]["route"] or route or model
+    named = {"model": model} if name != model else {}
+
+    def changed(spec: Document) -> Document:
+        return {**named, **spec, "closed_paths": [*spec.get("closed_paths", ()), *added]}
+
+    made = NOUN.change(api, name, changed, reason=None)
     NOUN.show([made], output, whole=made)
 
 

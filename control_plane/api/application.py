@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 
 from control_plane.api import gateway_shapes, placement_shapes, problems, shapes
 from control_plane.api.advisories import advisories, engines
+from control_plane.api.closings import closings
 from control_plane.api.deployments import deployments
 from control_plane.api.facts import audit_events, facts
 from control_plane.api.gateway import gateway
@@ -65,6 +66,7 @@ def application(house: House, lifespan: Lifespan | None = None) -> FastAPI:
         tenants,
         keys,
         *(noun.router for noun in NOUNS),
+        closings,
         gateway,
         usage,
         health,

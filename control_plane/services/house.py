@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from control_plane.ports import Meter
 from control_plane.services.advisories import AdvisoryService, EngineService
 from control_plane.services.audit import AuditLog
+from control_plane.services.closings import ClosingService
 from control_plane.services.deployments import DeploymentService
 from control_plane.services.facts import FactsBook
 from control_plane.services.inspection import Inspector
@@ -33,6 +34,7 @@ class House:
     prices: ObjectService
     token_issuers: ObjectService
     routes: ObjectService
+    closings: ClosingService
     output_filters: ObjectService
     keys: KeyService
     issuer_keys: IssuerKeys

@@ -1,7 +1,11 @@
 """The facts of a match that decided, as they are shown with a violation."""
 
+from fleet.codepath import CLOSABLE_AT_THE_DOOR, CodePath
 from fleet.matching import Match
 from fleet.rules.case import Case
+
+DOOR_CLOSES = "door_closes"
+"""The paths by which a match is reached, where the gateway can refuse every request that reaches them."""
 
 
 def of_match(case: Case, match: Match) -> dict[str, str]:
@@ -9,8 +13,8 @@ def of_match(case: Case, match: Match) -> dict[str, str]:
     version = case.release.raw if case.release else ""
     key = ("evidence", match.advisory.id, match.package, version)
     shown = case.facts.remember(key, lambda: _of_records(match))
-    opened = exposed_by(case, match)
-    return shown | {"exposed_by": opened} if opened else shown
+    told = {"exposed_by": exposed_by(case, match), DOOR_CLOSES: ", ".join(closed_by_the_door(case, match))}
+    return shown | {key: value for key, value in told.items() if value}
 
 
 def _of_records(match: Match) -> dict[str, str]:
@@ -45,3 +49,10 @@ def exposed_by(case: Case, match: Match) -> str:
 
 def _sources(match: Match) -> str:
     return "; ".join(f"{name}: {answer.result.value}, {answer.reason}" for name, answer in match.by_source)
+
+
+def closed_by_the_door(case: Case, match: Match) -> tuple[CodePath, ...]:
+    """The paths that the gateway has to close so that nothing reaches the defect; empty = it can't close them all."""
+    reached = match.paths & case.exposure.paths
+    is_enough = reached <= CLOSABLE_AT_THE_DOOR and not match.advisory.is_malware
+    return tuple(sorted(reached)) if is_enough else ()

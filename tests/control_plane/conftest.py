@@ -3,21 +3,27 @@
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+import structlog
 from starlette.testclient import TestClient
+from typer.testing import CliRunner
 
+from cli.client import Api
+from cli.exits import CommandError
+from cli.server_profile import Profile
 from control_plane.main import Assembly, Parts, assemble, open_store
 from control_plane.ports import FeedError
 from control_plane.records import Launch, Replica, ReplicaState, Scope
 from control_plane.settings import settings_of
-from fleet.advisory import AffectedPackage, AffectedRange, Event, EventKind, Record, merge
+from fleet.advisory import AffectedPackage, AffectedRange, Event, EventKind, Label, Record, merge
 from fleet.canonical import digest
 from fleet.facts import AdvisoryData
 from fleet.severity import Severity
@@ -56,10 +62,10 @@ def record(
     return Record(id=name, modified="2030-01-01T00:00:00Z", severity=severity, affected=affected)
 
 
-def data_of(*records: Record, retrieved: date = TODAY) -> AdvisoryData:
+def data_of(*records: Record, retrieved: date = TODAY, labels: Mapping[str, Label] | None = None) -> AdvisoryData:
     """Invented advisory data; every engine has a harmless old record, so that it counts as known."""
     old = [record(f"OLD-{name}", package=name, fixed="0.0.1") for name in PUBLISHED]
-    merged = merge([*old, *records], {})
+    merged = merge([*old, *records], labels or {})
     return AdvisoryData(
         advisories=merged, published=PUBLISHED, published_retrieved="2030-01-01", retrieved=retrieved, source="invented"
     )
@@ -241,3 +247,32 @@ def module_world() -> Iterator[Callable[[Path], World]]:
     yield make
     for world in made:
         next(world, None)
+
+
+@pytest.fixture
+def shell(world: World, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, str]]:
+    """Runs commands around the gateway as somebody with a token of scope security-admin."""
+    from tests.control_plane.commands import APPS
+
+    def forward(request):
+        headers = {name: value for name, value in request.headers.items() if name != "host"}
+        answer = world.client.request(request.method, str(request.url), headers=headers, content=request.read())
+        return httpx2.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
+
+    def connect(server=None, token=None, name=None):
+        target = Profile("http://testserver", world.tokens[Scope.SECURITY_ADMIN])
+        return Api(target, httpx2.MockTransport(forward))
+
+    monkeypatch.setattr(Api, "connect", connect)
+    world.put(world.pinned())
+
+    def run(noun, *words, text=None):
+        """The exit code, stdout and the message of a command."""
+        with structlog.testing.capture_logs():  # the server's lines, which stand elsewhere
+            found = CliRunner().invoke(APPS[noun], [str(word) for word in words], input=text)
+        if isinstance(found.exception, CommandError):
+            return int(found.exception.code), found.stdout, str(found.exception)
+        assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
+        return found.exit_code, found.stdout, found.stderr
+
+    return run

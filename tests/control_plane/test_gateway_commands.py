@@ -2,54 +2,12 @@
 
 import json
 
-import httpx2
 import pytest
-import structlog
-from typer.testing import CliRunner
 
-from cli.client import Api
-from cli.commands import gateway_nouns, keys, routes, tenants
-from cli.exits import CommandError, Exit
-from cli.server_profile import Profile
-from control_plane.records import Scope
+from cli.commands import keys
+from cli.exits import Exit
 from fleet.api_keys import KEY_MARK, is_well_formed
-
-APPS = {
-    "tenants": tenants.app,
-    "keys": keys.app,
-    "routes": routes.app,
-    "prices": gateway_nouns.prices,
-    "token-issuers": gateway_nouns.token_issuers,
-    "output-filters": gateway_nouns.output_filters,
-}
-
-
-@pytest.fixture
-def shell(world, monkeypatch):
-    """Runs commands as somebody with a token of scope security-admin."""
-
-    def forward(request):
-        headers = {name: value for name, value in request.headers.items() if name != "host"}
-        answer = world.client.request(request.method, str(request.url), headers=headers, content=request.read())
-        return httpx2.Response(answer.status_code, headers=dict(answer.headers), content=answer.content)
-
-    def connect(server=None, token=None, name=None):
-        target = Profile("http://testserver", world.tokens[Scope.SECURITY_ADMIN])
-        return Api(target, httpx2.MockTransport(forward))
-
-    monkeypatch.setattr(Api, "connect", connect)
-    world.put(world.pinned())
-
-    def run(noun, *words, text=None):
-        """The exit code, stdout and the message of a command."""
-        with structlog.testing.capture_logs():  # the server's lines, which stand elsewhere
-            found = CliRunner().invoke(APPS[noun], [str(word) for word in words], input=text)
-        if isinstance(found.exception, CommandError):
-            return int(found.exception.code), found.stdout, str(found.exception)
-        assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
-        return found.exit_code, found.stdout, found.stderr
-
-    return run
+from tests.control_plane.commands import APPS
 
 
 def snapshot(world):

@@ -79,9 +79,33 @@ def test_the_evidence_says_what_switched_the_path_on(world):
         "fixed": "2.0.0",
         "paths": "multimodal",
         "exposed_by": "multimodal: features.modalities",
+        "door_closes": "multimodal",
         "reference": "https://advisories.invalid/INVENTED-1",
     }
     assert "reached through multimodal: features.modalities" in violation.message
+
+
+@pytest.mark.parametrize(
+    ("paths", "closes"),
+    [
+        (("multimodal",), "multimodal"),
+        (("multimodal", "lora"), "multimodal"),  # no adapters are served
+        (("multimodal", "api"), None),
+        (("api",), None),
+        ((), None),
+    ],
+)
+def test_the_evidence_says_what_the_gateway_has_to_close_where_that_is_enough(world, paths, closes):
+    manifest = world.pinned(features={"modalities": ["text", "image"]})
+    (violation,) = world.review(manifest, world.facts(world.advisory(fixed="2.0.0", paths=paths)))
+    assert violation.evidence.get("door_closes") == closes
+
+
+def test_no_door_keeps_a_malicious_release_out(world):
+    manifest = world.pinned(features={"modalities": ["text", "image"]})
+    found = world.review(manifest, world.facts(world.advisory("MAL-2030-1", paths=("multimodal",))))
+    assert found
+    assert not any("door_closes" in item.evidence for item in found)
 
 
 def test_the_remedy_names_the_fix_and_the_newest_acceptable_version(world):
