@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import ValidationError
-
 from fleet.snapshot import GatewaySnapshot
 from gateway.atomic_file import PRIVATE, write_atomically
 from gateway.errors import GatewayError
+from gateway.snapshot_reader import SnapshotRefused, read_snapshot
 
 
 class StoredSnapshot(NamedTuple):
@@ -31,11 +30,11 @@ class SnapshotStore:
         """The kept snapshot; ``None`` = none was ever kept."""
         try:
             saved = self._path.stat().st_mtime
-            return StoredSnapshot(GatewaySnapshot.model_validate_json(self._path.read_bytes()), saved)
+            return StoredSnapshot(read_snapshot(self._path.read_bytes()), saved)
         except FileNotFoundError:
             return None
-        except (OSError, ValidationError) as error:
-            reason = error.strerror if isinstance(error, OSError) else f"{error.error_count()} errors in it"
+        except (OSError, SnapshotRefused) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
             raise GatewayError(
                 f"{self._path} cannot be used: {reason}; the control plane's next one replaces it"
             ) from None

@@ -1,7 +1,6 @@
 """Keeps the decision core on the control plane's newest snapshot, and serves on without the control plane."""
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,14 +8,14 @@ from typing import NamedTuple, Protocol
 
 import httpx2
 import structlog
-from pydantic import ValidationError
 
-from fleet.snapshot import SNAPSHOT_VERSION, GatewaySnapshot
+from fleet.snapshot import GatewaySnapshot
 from gateway.decision import DecisionCore
 from gateway.endpoints import EndpointFile
 from gateway.errors import GatewayError
 from gateway.filter_table import NO_FILTERS, FilterTable
 from gateway.index import SnapshotIndex, index_of
+from gateway.snapshot_reader import NewerSnapshot, SnapshotRefused, read_snapshot
 from gateway.store import SnapshotStore
 from gateway.telemetry import Telemetry
 from gateway.token_file import read_token
@@ -33,10 +32,6 @@ _log = structlog.get_logger("gateway.sync")
 
 class SyncError(GatewayError):
     """A snapshot could not be had; the one before goes on."""
-
-
-class OlderThanControlPlaneError(SyncError):
-    """The control plane's snapshot has a newer form than this gateway can read."""
 
 
 class _Fetched(NamedTuple):
@@ -134,6 +129,7 @@ class SnapshotSync:
         try:
             stored = self._store.load()
         except GatewayError as error:
+            self._telemetry.sync_failed()
             _log.error("snapshot.not_loaded", error=str(error))
             return
         if stored is not None:
@@ -192,7 +188,14 @@ class SnapshotSync:
             return None
         if answer.status_code != 200:
             raise SyncError(f"the control plane answered {answer.status_code}; {_advice(answer.status_code)}")
-        snapshot = _parse(answer.content)
+        try:
+            snapshot = read_snapshot(answer.content)
+        except NewerSnapshot as error:
+            raise NewerSnapshot(
+                f"this gateway is older than the control plane, whose snapshot is not used: {error}"
+            ) from None
+        except SnapshotRefused as error:
+            raise SyncError(f"the control plane's snapshot is not used: {error}") from None
         return _Fetched(snapshot, answer.headers.get("etag") or snapshot.etag)
 
     def _keep(self, snapshot: GatewaySnapshot) -> None:
@@ -210,37 +213,12 @@ class SnapshotSync:
     def _report(self, error: Exception) -> None:
         """Say a failure once, not at every try. Only our own messages are known to hold no content."""
         self._telemetry.sync_failed()
-        if isinstance(error, OlderThanControlPlaneError):
+        if isinstance(error, NewerSnapshot):
             self._telemetry.show_version(is_older=True)
         failure = str(error) if isinstance(error, GatewayError) else type(error).__name__
         if failure != self._last_failure:
             _log.warning("snapshot.not_updated", error=failure, age_seconds=round(self.age_seconds(), 1))
         self._last_failure = failure
-
-
-def _parse(content: bytes) -> GatewaySnapshot:
-    try:
-        return GatewaySnapshot.model_validate_json(content)
-    except ValidationError as error:
-        version = _version_of(content)
-        if version > SNAPSHOT_VERSION:
-            message = f"this gateway is older than the control plane, whose snapshot has version {version}"
-            right = (
-                f"it reads versions up to {SNAPSHOT_VERSION}; update the gateway, until then the last good one goes on"
-            )
-            raise OlderThanControlPlaneError(f"{message}: {right}") from None
-        places = sorted({".".join(map(str, details["loc"])) for details in error.errors(include_input=False)})[:5]
-        raise SyncError(f"the control plane's snapshot has another shape than this gateway's, at {places}") from None
-
-
-def _version_of(content: bytes) -> int:
-    """The version that a snapshot says, even one that can't be read; 0 = it says none."""
-    try:
-        document = json.loads(content)
-    except (ValueError, RecursionError):
-        return 0
-    version = document.get("version") if isinstance(document, dict) else None
-    return version if isinstance(version, int) and not isinstance(version, bool) else 0
 
 
 def _advice(status: int) -> str:

@@ -157,18 +157,23 @@ async def test_a_failure_leaves_the_last_good_snapshot_in_use(bench, world, answ
     assert bench.sync._pause_seconds == 0
 
 
-async def test_a_gateway_that_is_older_than_the_control_plane_says_so_and_serves_on(bench, world):
+@pytest.mark.parametrize("is_bare", [False, True])
+async def test_a_gateway_that_is_older_than_the_control_plane_says_so_and_serves_on(bench, world, is_bare):
+    """Also where what is left could be read, as nothing that may be asked for."""
     bench.serve(world.snapshot())
     await bench.sync.step()
-    newer = json.loads(world.snapshot().model_dump_json()) | {"version": SNAPSHOT_VERSION + 1, "more": ["the-secret"]}
-    bench.answer = httpx2.Response(200, content=json.dumps(newer))
+    known = {} if is_bare else json.loads(world.snapshot().model_dump_json()) | {"more": ["the-secret"]}
+    bench.answer = httpx2.Response(200, content=json.dumps(known | {"version": SNAPSHOT_VERSION + 995}))
     with structlog.testing.capture_logs() as logs:
         for _ in range(2):
             await bench.sync.step()
     (line,) = logs
-    assert f"older than the control plane, whose snapshot has version {SNAPSHOT_VERSION + 1}" in line["error"]
-    assert f"up to {SNAPSHOT_VERSION}" in line["error"]
+    assert "older than the control plane" in line["error"]
+    assert (
+        f"version {SNAPSHOT_VERSION + 995}, and this gateway reads versions up to {SNAPSHOT_VERSION};" in line["error"]
+    )
     assert bench.is_older == 1
+    assert bench.failures == 2
     assert bench.core.index.tenants.keys() == {"acme", "globex"}
     assert SnapshotStore(bench.kept).load().snapshot == world.snapshot()
     bench.serve(world.snapshot().model_copy(update={"version": SNAPSHOT_VERSION}))
@@ -176,11 +181,40 @@ async def test_a_gateway_that_is_older_than_the_control_plane_says_so_and_serves
     assert bench.is_older == 0
 
 
-async def test_a_newer_snapshot_that_can_be_read_is_used(bench, world):
-    bench.serve(world.snapshot().model_copy(update={"version": SNAPSHOT_VERSION + 7}))
+@pytest.mark.parametrize("version", [None, 1, SNAPSHOT_VERSION])
+@pytest.mark.parametrize("missing", ["keys", "tenants", "routes"])
+async def test_a_snapshot_that_leaves_something_out_is_not_used(bench, world, version, missing):
+    bench.serve(world.snapshot())
+    await bench.sync.step()
+    said = json.loads(world.snapshot().model_dump_json()) | {"version": version}
+    bench.answer = httpx2.Response(200, content=json.dumps({k: v for k, v in said.items() if v and k != missing}))
+    with structlog.testing.capture_logs() as logs:
+        await bench.sync.step()
+    assert missing in logs[0]["error"]
+    assert (bench.failures, bench.is_older) == (1, 0)
+    assert bench.core.index.tenants.keys() == {"acme", "globex"}
+
+
+async def test_an_older_control_plane_does_not_know_everything_and_one_of_this_version_does(bench, world):
+    said = json.loads(world.snapshot().model_dump_json())
+    older = {name: said[name] for name in ("tenants", "keys", "routes")}
+    bench.answer = httpx2.Response(200, content=json.dumps(older))
     await bench.sync.step()
     assert bench.core.index is not None
-    assert bench.is_older == 0
+    bench.answer = httpx2.Response(200, content=json.dumps(older | {"version": SNAPSHOT_VERSION}))
+    await bench.sync.step()
+    assert bench.failures == 1
+
+
+@pytest.mark.parametrize("kept", [b'{"version":999}', b"{}", b"[]", b'{"version":"x"}', b""])
+async def test_what_is_no_snapshot_on_disk_is_not_used(bench, kept):
+    bench.kept.write_bytes(kept)
+    with structlog.testing.capture_logs() as logs:
+        await bench.sync.start_from_disk()
+    assert bench.core.index is None
+    assert logs[0]["event"] == "snapshot.not_loaded"
+    assert ("version 999" in logs[0]["error"]) is (b"999" in kept)
+    assert bench.failures == 1
 
 
 @pytest.mark.parametrize("token", [None, b"", b"\xff", b"a\nb", "ü".encode()])
