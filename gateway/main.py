@@ -39,6 +39,7 @@ from gateway.local_files import (
     write_where_other,
 )
 from gateway.own_door import OwnDoor
+from gateway.picker_service import picker_of
 from gateway.ready_file import announce
 from gateway.router import Router
 from gateway.server import DecisionService
@@ -105,6 +106,7 @@ class Gateway:
         guard = Guard(self._tickets, self._engines, GuardSettings(settings.keep_alive_seconds), self._shadows)
         self._guard = guard.server(service.fail)
         watch_held(self._telemetry.registry, self._core, self._tickets, guard, self._unguarded)
+        self._picker = picker_of(settings, self._core, self._telemetry, self._spans, self._sharing, self._shadows)
         door = OwnDoor(settings.listen_host, settings.listen_port)
         metrics = SocketMetrics(self._telemetry.registry)
         self._sockets = ChatSockets(self._socket_tickets, self._tickets, door, settings.websockets, metrics)
@@ -162,6 +164,7 @@ class Gateway:
         log = await self._listen_for_envoy(self._settings.access_log_path, ends)
         await self._listen_for_sockets()
         try:
+            await self._picker.start(shares_port=self._worker is not None)
             pages = await self._listen_for_scrapes()
             loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick(), self._watch.run())]
             for loop in loops:
@@ -173,6 +176,7 @@ class Gateway:
             look_seldom()
             await told_to_stop.wait()
             _log.info("gateway.stopping")
+            self._picker.leave()
             decisions.close()
             await self._decisions.drain(DRAIN_SECONDS)
             await self._tickets.drain(DRAIN_SECONDS)  # what was admitted still finds the guard
@@ -181,6 +185,7 @@ class Gateway:
             await asyncio.gather(
                 self._guard.drain(self._settings.drain_seconds),
                 self._sockets.drain(self._settings.drain_seconds),
+                self._picker.drain(self._settings.drain_seconds),
                 self._unguarded.drain(ends, self._settings.drain_seconds),
                 self._pages.drain(DRAIN_SECONDS),
             )
