@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Annotated, Literal
 
-from fastapi import Query, Request
+from fastapi import Depends, Query, Request
 from starlette.responses import Response, StreamingResponse
 
 from control_plane.api.answers import answer
@@ -45,6 +45,26 @@ GroupBy = Annotated[
 ]
 
 
+def wanted(
+    tenant: Tenant = None,
+    model: Model = None,
+    first_day: From = None,
+    last_day: To = None,
+    group_by: GroupBy = "tenant,model,day",
+) -> UsageQuery:
+    """What the query parameters ask for; raises `Invalid`."""
+    for name, day in (("from", first_day), ("to", last_day)):
+        _check_day(name, day)
+    if first_day and last_day and first_day > last_day:
+        message = f"'from' is {first_day}, after 'to' {last_day}; exchange them"
+        raise Invalid(message, [Problem("/query/from", message)])
+    dimensions = tuple(dict.fromkeys(map(Dimension, group_by.split(","))))
+    return UsageQuery(dimensions, tenant, model, first_day, last_day)
+
+
+Wanted = Annotated[UsageQuery, Depends(wanted)]
+
+
 class UsageShape(Value):
     """Sums of one group; a dimension that was not asked for is ``null``."""
 
@@ -78,19 +98,8 @@ class UsageList(Value):
 
 
 @usage.get("/usage", response_model=UsageList, responses={200: _CSV_ANSWER, **reading(400)})
-def list_usage(
-    request: Request,
-    house: Services,
-    _actor: Reader,
-    page: Paging,
-    tenant: Tenant = None,
-    model: Model = None,
-    first_day: From = None,
-    last_day: To = None,
-    group_by: GroupBy = "tenant,model,day",
-) -> Response:
+def list_usage(request: Request, house: Services, _actor: Reader, page: Paging, query: Wanted) -> Response:
     """Sums of what was used, by the day on which requests were admitted; as a table where ``Accept`` is text/csv."""
-    query = _query(tenant, model, first_day, last_day, group_by)
     if _prefers_csv(request.headers.get("accept", "")):
         return _csv(house.usage, query)
     after = _group(page.after, query)
@@ -100,17 +109,9 @@ def list_usage(
 
 
 @usage.get("/usage.csv", response_class=Response, responses={200: _CSV_ANSWER, **reading(400)})
-def export_usage(
-    house: Services,
-    _actor: Reader,
-    tenant: Tenant = None,
-    model: Model = None,
-    first_day: From = None,
-    last_day: To = None,
-    group_by: GroupBy = "tenant,model,day",
-) -> Response:
+def export_usage(house: Services, _actor: Reader, query: Wanted) -> Response:
     """The same as a table, everything on one page."""
-    return _csv(house.usage, _query(tenant, model, first_day, last_day, group_by))
+    return _csv(house.usage, query)
 
 
 @usage.post(
@@ -122,16 +123,6 @@ def export_usage(
 def add_gateway_usage(house: Services, _actor: GatewayAlone, document: Body) -> Response:
     """Take records of a gateway; one that was counted before, by its id, is dropped, so sending again is safe."""
     return answer(house.usage.take(parsed(UsageBatch, document)).model_dump())
-
-
-def _query(tenant: str | None, model: str | None, first: str | None, last: str | None, group_by: str) -> UsageQuery:
-    for name, day in (("from", first), ("to", last)):
-        _check_day(name, day)
-    if first and last and first > last:
-        message = f"'from' is {first}, after 'to' {last}; exchange them"
-        raise Invalid(message, [Problem("/query/from", message)])
-    dimensions = tuple(dict.fromkeys(map(Dimension, group_by.split(","))))
-    return UsageQuery(dimensions, tenant, model, first, last)
 
 
 def _check_day(name: str, day: str | None) -> None:
