@@ -21,6 +21,7 @@ from gateway.endpoints import EndpointFile, EnvoyAdmin
 from gateway.engine_connections import EngineConnections
 from gateway.engine_watch import EngineWatch
 from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
+from gateway.envoy_presence import EnvoyPresence
 from gateway.errors import GatewayError
 from gateway.exchange import HttpResponse
 from gateway.filter_setup import filter_table
@@ -161,6 +162,7 @@ class Gateway:
         decisions = await self._listen_for_envoy(self._settings.socket_path, self._decisions)
         guard = await self._listen_for_envoy(self._settings.guard_path, self._guard)
         ends = access_log_server(self._unguarded, self._tickets)
+        self._unguarded.watch(EnvoyPresence(lambda: self._decisions.connections, lambda: ends.connections))
         log = await self._listen_for_envoy(self._settings.access_log_path, ends)
         await self._listen_for_sockets()
         try:
@@ -176,6 +178,7 @@ class Gateway:
             look_seldom()
             await told_to_stop.wait()
             _log.info("gateway.stopping")
+            self._unguarded.watch(None)
             self._picker.leave()
             decisions.close()
             await self._decisions.drain(DRAIN_SECONDS)

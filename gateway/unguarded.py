@@ -15,6 +15,7 @@ from gateway.access_log_service import METHOD, AccessLogReceiver, EndedRequest
 from gateway.admitted import Admitted
 from gateway.envoy_clusters import GATEWAY_METADATA
 from gateway.envoy_lua import EVENTS_KEY, USAGE_KEY
+from gateway.envoy_presence import EnvoyPresence
 from gateway.error_places import kind_and_place
 from gateway.http2.grpc_server import grpc_server
 from gateway.http2.protocol import Http2Server
@@ -41,6 +42,11 @@ class Unguarded:
         self._running: dict[str, tuple[float, Admitted]] = {}
         """When each is given up; the dictionary's order is that of these moments."""
         self._on_empty: asyncio.Event | None = None
+        self._presence: EnvoyPresence | None = None
+
+    def watch(self, presence: EnvoyPresence | None) -> None:
+        """Give requests up sooner when Envoy is gone; ``None`` = not any more: who stops closes connections himself."""
+        self._presence = presence
 
     def __len__(self) -> int:
         """Requests whose end was not told."""
@@ -86,7 +92,10 @@ class Unguarded:
         await server.drain(0)
 
     def expire(self, now: float) -> None:
-        """Give up those of which nothing was heard: they are charged what they hold."""
+        """Give up those of which nothing was heard: they are charged what they hold, which nobody can know better."""
+        left = None if self._presence is None else self._presence.patience_left(now)
+        if left is not None:
+            self._running = {ticket: (min(end, now + left), one) for ticket, (end, one) in self._running.items()}
         while self._running:
             ticket, (end, admitted) = next(iter(self._running.items()))
             if end > now:

@@ -7,6 +7,7 @@ from gateway.access_log_service import EndedRequest
 from gateway.asked import Request
 from gateway.body_edits import Edit
 from gateway.decision import DecisionCore
+from gateway.envoy_presence import AWAY_SECONDS, REPORT_SECONDS, EnvoyPresence
 from gateway.ext_authz import EDITS_HEADER, UNGUARDED_HEADER
 from gateway.guardless import MOST_EDIT_BYTES, edit_words, needs_guard, words_for_envoy
 from gateway.index import index_of
@@ -76,7 +77,10 @@ def test_edits_are_said_in_their_order_with_the_size_of_each():
     assert edit_words((Edit(9, 9, b',"a":1'), Edit(2, 4, b"x:y"))) == '2:4:3:x:y9:9:6:,"a":1'
     assert words_for_envoy((), is_stream=False, is_usage_injected=False) == ((UNGUARDED_HEADER, "whole"),)
     assert words_for_envoy((), is_stream=True, is_usage_injected=False) == ((UNGUARDED_HEADER, "kept"),)
-    assert words_for_envoy(EDIT, is_stream=True, is_usage_injected=True) == ((UNGUARDED_HEADER, "injected"), (EDITS_HEADER, "3:3:2:ab"))
+    assert words_for_envoy(EDIT, is_stream=True, is_usage_injected=True) == (
+        (UNGUARDED_HEADER, "injected"),
+        (EDITS_HEADER, "3:3:2:ab"),
+    )
 
 
 def route(world, **more):
@@ -149,6 +153,74 @@ def test_a_request_of_which_nothing_is_heard_is_charged_what_it_holds(world, run
     assert (ended[0].ending.end, ended[0].settled.basis.value, core.running) == (End.UNKNOWN, "reserved", 0)
     assert ended[0].settled.usage.output_tokens == 10
     assert decide(core, world, moment).admitted
+
+
+@pytest.fixture
+def seen(running):
+    """The connections of an Envoy that has told of the request that runs, and what looks at them."""
+    _, unguarded, moment, _ = running
+    decisions, log = {"d"}, {"l"}
+    unguarded.watch(EnvoyPresence(lambda: decisions, lambda: log))
+
+    def look(seconds):
+        for _ in range(seconds):
+            moment.now += 1
+            unguarded.expire(moment.now)
+
+    return decisions, log, look
+
+
+def test_with_envoy_gone_its_requests_end_within_seconds_and_are_charged_what_they_hold(world, running, seen):
+    core, unguarded, moment, ended = running
+    decisions, log, look = seen
+    unguarded.add(decide(core, world, moment).admitted)
+    look(5)
+    decisions.clear(), log.clear()
+    look(int(AWAY_SECONDS))
+    assert not ended
+    look(1)
+    assert (ended[0].ending.end, ended[0].settled.basis.value, len(unguarded)) == (End.UNKNOWN, "reserved", 0)
+    unguarded.add(decide(core, world, moment).admitted)
+    decisions.add("d2")
+    look(20)
+    assert len(ended) == 1, "another Envoy has asked for it"
+
+
+def test_an_envoy_that_is_back_at_once_has_to_tell_of_what_it_still_has(world, running, seen):
+    core, unguarded, moment, ended = running
+    decisions, log, look = seen
+    unguarded.add(decide(core, world, moment).admitted)
+    look(1)
+    log.clear(), log.add("l2")
+    look(9)
+    unguarded.still_running(["t"])  # the connection alone was lost
+    look(20)
+    assert not ended
+    log.clear(), log.add("l3"), decisions.clear()
+    look(int(REPORT_SECONDS))
+    assert not ended
+    look(1)
+    assert ended[0].ending.end is End.UNKNOWN
+
+
+def test_one_lost_connection_of_several_and_an_envoy_without_a_log_yet_are_not_gone(world, running, seen):
+    core, unguarded, moment, ended = running
+    decisions, log, look = seen
+    unguarded.add(decide(core, world, moment).admitted)
+    log.add("l2")
+    look(2)
+    log.remove("l")
+    look(20)
+    log.clear()
+    decisions.add("d")
+    unguarded.still_running(["t"])
+    unguarded.watch(EnvoyPresence(lambda: decisions, lambda: log))
+    look(20)
+    assert not ended
+    unguarded.watch(None)
+    decisions.clear()
+    look(10)
+    assert not ended, "who stops closes them himself"
 
 
 def test_while_others_wait_a_request_goes_to_the_guard_where_it_waits_too(world, running, monkeypatch):
