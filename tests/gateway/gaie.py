@@ -65,6 +65,12 @@ class Proxy:
         return flags == ["healthy"]
 
     @property
+    def is_turned_away(self) -> bool:
+        """Whether its health check was answered with a no, or by nobody."""
+        text = httpx2.get(f"http://127.0.0.1:{self.admin_port}/clusters").text
+        return any("picker::" in line and line.endswith("::/failed_active_hc") for line in text.splitlines())
+
+    @property
     def is_up(self) -> bool:
         try:
             return httpx2.get(f"http://127.0.0.1:{self.admin_port}/ready").status_code == 200
