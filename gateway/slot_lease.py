@@ -20,7 +20,7 @@ class SlotLease:
         self._share = share
         self._running = 0
         self._slots = 0
-        self._missed = 0
+        self._missed = self._asked = 0
         self._drawn_at = -math.inf
         self._heard_at = -math.inf
         self._asked_at = -math.inf
@@ -49,6 +49,7 @@ class SlotLease:
         if missing <= 0:
             return 0.0
         self._missed = max(self._missed, missing)
+        self._asked = min(self.limit, self._asked + amount)
         return _TRY_AGAIN_SECONDS
 
     def hold(self, number: int, amount: int, now: float) -> None:
@@ -77,8 +78,9 @@ class SlotLease:
         self._serial += 1
         self._asked_at = now
         self._slots = held
-        self._pending = Wish(self._name, Kind.SLOTS, self.limit, self._gateway, self._serial, self._missed, held=held)
-        self._missed = 0
+        wanted = max(self._missed, self._asked)  # of all who found none: each alone would come too late in a burst
+        self._pending = Wish(self._name, Kind.SLOTS, self.limit, self._gateway, self._serial, wanted, held=held)
+        self._missed = self._asked = 0
         return self._pending
 
     def debt(self, epoch: str, now: float) -> Wish | None:
@@ -94,6 +96,7 @@ class SlotLease:
         if granted is None:
             return
         self._pending = None
+        self._missed = self._asked = 0  # who waited decides again
         self._slots = wish.held + granted
         if granted:
             self._drawn_at = max(self._drawn_at, self._asked_at)

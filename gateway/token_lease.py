@@ -60,7 +60,7 @@ class TokenLease:
         self._spent = 0
         self._unused = 0
         self._owed = 0
-        self._missed = 0
+        self._missed = self._asked = 0
         self._is_dry = False
         self._drawn_at = self._granted_at = now
         self._serial = 0
@@ -102,6 +102,7 @@ class TokenLease:
         if missing <= 0:
             return 0.0
         self._missed = max(self._missed, missing)
+        self._asked = min(self._limit, self._asked + amount)
         if not self._is_dry:
             return _TRY_AGAIN_SECONDS
         return missing * 60 / self._limit if self._period is None else max(_TRY_AGAIN_SECONDS, self._window[1] - now)
@@ -149,7 +150,8 @@ class TokenLease:
         chunk = max(1, self._share.of(self._limit) // _CHUNKS[self._kind])
         is_idle = now - self._drawn_at > IDLE_SECONDS and not self._missed
         self._return_what_lies(0 if is_idle else chunk, now)
-        take = 0 if is_idle and self._at_hand == 0 else max(0, self._missed, chunk - self._at_hand)
+        wanted = max(self._asked, chunk)  # of all who found too little: each alone would come too late in a burst
+        take = 0 if is_idle and self._at_hand == 0 else max(0, self._missed, wanted - self._at_hand)
         if not (take or self._unused or self._owed):
             return None
         self._serial += 1
@@ -158,7 +160,7 @@ class TokenLease:
         self._pending = Wish(
             self._key(), self._kind, self._limit, self._gateway, self._serial, take, least, unused, owed
         )
-        self._unused = self._owed = self._missed = 0
+        self._unused = self._owed = self._missed = self._asked = 0
         return self._pending
 
     def answer(self, wish: Wish, granted: int | None, now: float) -> None:
@@ -171,6 +173,7 @@ class TokenLease:
                 self._alone = self._go_alone(now)
             return
         self._pending = None
+        self._missed = self._asked = 0  # who waited decides again
         if self._pending_window == self._window[0]:
             self._taken = max(0, self._taken + granted + wish.owed - wish.give_back)
         if self._alone is not None:
@@ -223,5 +226,5 @@ class TokenLease:
             return
         self._window = window_of(self._period, now)
         self._at_hand = min(0, self._at_hand)
-        self._taken = self._spent = self._spent_alone = self._unused = self._owed = self._missed = 0
+        self._taken = self._spent = self._spent_alone = self._unused = self._owed = self._missed = self._asked = 0
         self._is_dry = False

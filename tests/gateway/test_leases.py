@@ -316,6 +316,20 @@ def test_what_was_spent_alone_is_owed_and_a_short_absence_costs_no_more_than_it_
     assert lease.wish(world.now).owed == 250 - at_hand
 
 
+@given(burst=st.integers(1, 200), amount=st.integers(1, 3), period=st.sampled_from([None, Period.DAY]))
+def test_one_answer_of_the_store_is_enough_for_a_whole_burst(burst, amount, period):
+    limit = 1_000
+    slots, tokens = SlotLease("t/slots", limit, "g0", Share(2, 0)), token_leases(limit, 2, period)[0]
+    for lease in (slots, tokens):
+        store = MemoryBudgets()
+        assert all(lease.wait(amount, START) > 0 for _ in range(burst))
+        wish = lease.wish(START)
+        lease.answer(wish, store.take(wish, START), START)
+        for number in range(burst):
+            assert lease.wait(amount, START) == 0
+            lease.hold(number, amount, START)
+
+
 def test_a_lease_that_nobody_draws_on_goes_back():
     one, other = token_leases(1000, 2, Period.DAY)
     world = World([one, other])
