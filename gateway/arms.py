@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute
 
@@ -32,16 +32,6 @@ def arms_for(route: GatewayRoute, tenant: str) -> tuple[GatewayArm, ...]:
     """The arms of a route that a tenant may be sent to."""
     arms = [arm for arm in route.arms if not arm.tenants or tenant in arm.tenants]
     return route.arms if len(arms) == len(route.arms) else tuple(arms)
-
-
-def order_endpoints(arm: GatewayArm, in_flight: Mapping[str, int], turn: int) -> tuple[str, ...]:
-    """The endpoints to try, best first: the least requests in flight, equals by turn. Draining ones get nothing new."""
-    usable = usable_endpoints(arm)
-    if not usable:
-        return ()
-    first = turn % len(usable)
-    by_turn = [endpoint.address for endpoint in (*usable[first:], *usable[:first])]
-    return tuple(sorted(by_turn, key=lambda address: in_flight.get(address, 0))[:MAX_TRIES])
 
 
 def pool_of(arm: GatewayArm) -> str:

@@ -3,9 +3,8 @@
 import asyncio
 import random
 import secrets
-import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,15 +21,13 @@ from gateway.engine_connections import EngineConnections
 from gateway.engine_watch import EngineWatch
 from gateway.envoy import ADMIN_HOST, EnvoyPlaces, bootstrap_json
 from gateway.envoy_presence import EnvoyPresence
-from gateway.errors import GatewayError
-from gateway.exchange import HttpResponse
 from gateway.filter_setup import filter_table
 from gateway.garbage import look_seldom
 from gateway.guard import Guard, GuardSettings
 from gateway.held_metrics import watch_held
 from gateway.hosted_keys import HostedKeys
 from gateway.http2.protocol import Http2Server
-from gateway.http_protocol import HttpRequest, HttpServer
+from gateway.http_protocol import HttpServer
 from gateway.local_files import (
     BACKLOG,
     keep_private,
@@ -39,6 +36,7 @@ from gateway.local_files import (
     remove_dead_socket,
     write_where_other,
 )
+from gateway.metrics_port import MetricsPort
 from gateway.own_door import OwnDoor
 from gateway.picker_service import picker_of
 from gateway.ready_file import announce
@@ -49,6 +47,7 @@ from gateway.shadows import Shadows
 from gateway.sharing import router_settings, sharing_of
 from gateway.socket_metrics import SocketMetrics
 from gateway.socket_tickets import SocketTickets
+from gateway.stop_signal import on_stop_signal
 from gateway.store import SnapshotStore
 from gateway.sync import SnapshotSwitch, SnapshotSync
 from gateway.telemetry import Telemetry, telemetry_page
@@ -64,9 +63,6 @@ if TYPE_CHECKING:
 
 DRAIN_SECONDS = 2.0
 _TICK_SECONDS = 1.0
-_MAX_TELEMETRY_BODY_BYTES = 1024
-_TELEMETRY_IDLE_SECONDS = 90.0
-"""Above the usual pause between two scrapes of one connection."""
 
 _log = structlog.get_logger("gateway.main")
 
@@ -112,7 +108,7 @@ class Gateway:
         metrics = SocketMetrics(self._telemetry.registry)
         self._sockets = ChatSockets(self._socket_tickets, self._tickets, door, settings.websockets, metrics)
         self._watch = EngineWatch(self._core, self._telemetry.registry, settings.scrape_seconds)
-        self._pages = _pages(telemetry_page(self._telemetry, lambda: self._core.index is not None))
+        self._pages = MetricsPort(telemetry_page(self._telemetry, lambda: self._core.index is not None))
 
     @property
     def registry(self) -> CollectorRegistry:
@@ -134,7 +130,8 @@ class Gateway:
 
     async def serve(self) -> None:
         """Everything from the first file to the last."""
-        told_to_stop = _stop_signal()
+        told_to_stop = asyncio.Event()
+        on_stop_signal(told_to_stop.set)
         if self._worker is not None:
             watch_parent(told_to_stop.set)
         settings = self._settings
@@ -167,7 +164,7 @@ class Gateway:
         await self._listen_for_sockets()
         try:
             await self._picker.start(shares_port=self._worker is not None)
-            pages = await self._listen_for_scrapes()
+            pages = await self._pages.listen(self._settings.metrics_host, self._settings.metrics_port)
             loops = [asyncio.create_task(loop) for loop in (sync.run(), self._tick(), self._watch.run())]
             for loop in loops:
                 loop.add_done_callback(lambda _: told_to_stop.set())  # without it this gateway would grow old unseen
@@ -241,30 +238,6 @@ class Gateway:
         with named_errors(self._settings):
             await self._sockets.listen(path)
             keep_private(path)
-
-    async def _listen_for_scrapes(self) -> asyncio.Server:
-        host, port = self._settings.metrics_host, self._settings.metrics_port
-        try:
-            return await asyncio.get_running_loop().create_server(self._pages.connection, host, port)
-        except OSError as error:
-            message = f"cannot listen on {host}:{port} for metrics: {error.strerror}; set another metrics_port"
-            raise GatewayError(message) from error
-
-
-def _pages(page: Callable[[HttpRequest], HttpResponse]) -> HttpServer:
-    return HttpServer(
-        page,
-        max_body_bytes=_MAX_TELEMETRY_BODY_BYTES,
-        on_failure=lambda _: HttpResponse(500),
-        idle_seconds=_TELEMETRY_IDLE_SECONDS,
-    )
-
-
-def _stop_signal() -> asyncio.Event:
-    event = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, event.set)
-    return event
 
 
 def _spans(settings: GatewaySettings, registry: CollectorRegistry) -> "Spans | None":

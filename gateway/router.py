@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint
-from gateway.arms import MAX_TRIES, order_endpoints, pick_arm, pool_of, usable_endpoints
+from gateway.arms import MAX_TRIES, pick_arm, pool_of, usable_endpoints
 from gateway.ejection import DEFAULT_MOST_REQUESTS, Ejections
 from gateway.endpoint_load import LEAD_SECONDS
 from gateway.hosted_limits import HostedLimits
@@ -28,7 +28,6 @@ __all__ = [
     "Router",
     "RouterSettings",
     "RoutingRequest",
-    "order_endpoints",
     "pick_arm",
     "usable_endpoints",
 ]

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from gateway.hub import Hub
 from gateway.local_files import keep_private, named_errors, prepare_folders, remove_dead_socket, write_where_other
 from gateway.ready_file import announce
 from gateway.settings import GatewaySettings
+from gateway.stop_signal import on_stop_signal
 from gateway.supervisor_page import SupervisorPage
 from gateway.worker_sockets import sockets_of, worker_settings
 
@@ -60,8 +60,7 @@ class Supervisor:
     async def serve(self) -> None:
         """Until SIGTERM or SIGINT; raises GatewayError when a worker can't even start."""
         settings = self._settings
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self._told_to_stop.set)
+        on_stop_signal(self._told_to_stop.set)
         self._prepare()
         remove_dead_socket(settings.hub_path)
         with named_errors(settings):

@@ -7,14 +7,12 @@ import httpx2
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from gateway.errors import GatewayError
 from gateway.exchange import Exchange, HttpResponse
-from gateway.http_protocol import HttpRequest, HttpServer, Later
+from gateway.http_protocol import HttpRequest, Later
+from gateway.metrics_port import MetricsPort
 from gateway.worker_metrics import joined_pages
 
 _SECONDS = 2.0
-_MAX_BODY_BYTES = 1024
-_IDLE_SECONDS = 90.0
 _TEXT = (("content-type", "text/plain; charset=utf-8"),)
 
 
@@ -26,25 +24,16 @@ class SupervisorPage:
         self._metrics_urls = metrics_urls
         self._client: httpx2.AsyncClient | None = None
         self._running: set[asyncio.Task[None]] = set()
-        self._server = HttpServer(
-            self._handle,
-            max_body_bytes=_MAX_BODY_BYTES,
-            on_failure=lambda _: HttpResponse(500),
-            idle_seconds=_IDLE_SECONDS,
-        )
+        self._port = MetricsPort(self._handle)
 
     async def listen(self, host: str, port: int) -> asyncio.Server:
         """Serve; raises GatewayError for a port that is taken."""
         self._client = httpx2.AsyncClient(trust_env=False, timeout=_SECONDS)
-        try:
-            return await asyncio.get_running_loop().create_server(self._server.connection, host, port)
-        except OSError as error:
-            message = f"cannot listen on {host}:{port} for metrics: {error.strerror}; set another metrics_port"
-            raise GatewayError(message) from error
+        return await self._port.listen(host, port)
 
     async def close(self) -> None:
         """End what is open."""
-        await self._server.drain(0)
+        await self._port.drain(0)
         if self._client is not None:
             await self._client.aclose()
 

@@ -1,4 +1,4 @@
-"""Arms by weight and conversation, endpoints by load and turn."""
+"""Arms by weight and conversation."""
 
 import math
 
@@ -6,9 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fleet.snapshot import GatewayArm, GatewayEndpoint
 from gateway.affinity import conversation_key
-from gateway.router import MAX_TRIES, order_endpoints, pick_arm
+from gateway.router import pick_arm, usable_endpoints
 
 CONVERSATIONS = [index.to_bytes(4, "big") for index in range(2000)]
 WEIGHTS = st.lists(st.floats(min_value=0.01, max_value=100), min_size=1, max_size=5)
@@ -62,30 +61,9 @@ def test_an_arm_without_weight_or_endpoint_is_never_picked(world):
     assert pick_arm((empty, draining, off, good), b"x") == good
 
 
-@given(st.integers(1, 6), st.lists(st.integers(0, 3), min_size=6, max_size=6), st.integers(0, 1000))
-def test_the_first_endpoint_has_the_least_in_flight(count, loads, turn):
-    addresses = [f"127.0.0.1:{9000 + index}" for index in range(count)]
-    in_flight = dict(zip(addresses, loads, strict=False))
-    ordered = order_endpoints(arm_with(addresses), in_flight, turn)
-    assert len(ordered) == min(count, MAX_TRIES) == len(set(ordered))
-    assert [in_flight[address] for address in ordered] == sorted(in_flight.values())[: len(ordered)]
-
-
-@given(st.integers(1, 6), st.integers(0, 1000))
-def test_equals_take_turns(count, start):
-    addresses = [f"127.0.0.1:{9000 + index}" for index in range(count)]
-    firsts = [order_endpoints(arm_with(addresses), {}, start + turn)[0] for turn in range(2 * count)]
-    assert all(firsts.count(address) == 2 for address in addresses)
-
-
 def test_a_draining_endpoint_gets_nothing_new(world):
     arm = world.arm("127.0.0.1:1", draining=("127.0.0.1:2",))
-    assert {order_endpoints(arm, {}, turn) for turn in range(4)} == {("127.0.0.1:1",)}
-
-
-def arm_with(addresses):
-    endpoints = tuple(GatewayEndpoint(address=address) for address in addresses)
-    return GatewayArm(deployment="d", identity="i", engine="vllm", endpoints=endpoints)
+    assert [endpoint.address for endpoint in usable_endpoints(arm)] == ["127.0.0.1:1"]
 
 
 TEXT = st.text(max_size=20)
