@@ -4,18 +4,18 @@ import io
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import ValidationError, model_validator
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-from ruamel.yaml.events import AliasEvent
 
 from fleet.canonical import IDENTITY_HEX_DIGITS, canonical_json, digest, sha256_hex
 from fleet.nearest import did_you_mean
 from fleet.problem_words import YAML_WORDS, words_of
 from fleet.spec import EngineName, Metadata, Spec
 from fleet.value import Value
+
+if TYPE_CHECKING:  # loaded with the first text: who reads none, as the gateway, does without
+    from ruamel.yaml.error import YAMLError
 
 API_VERSION: Literal["enginehouse.dev/v1"] = "enginehouse.dev/v1"
 MAX_MANIFEST_BYTES = 1_000_000
@@ -204,6 +204,8 @@ def what_it_is(document: object) -> str:
 
 def dump(manifest: AnyManifest) -> str:
     """YAML text that `parse` reads back as an equal value; what is not set is left out."""
+    from ruamel.yaml import YAML
+
     stream = io.StringIO()
     yaml = YAML(typ="safe", pure=True)
     yaml.default_flow_style = False
@@ -220,6 +222,9 @@ def load_yaml(text: str, *, source: str) -> object:
     Raises:
         ManifestError: with the line where reading stopped.
     """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
     size_bytes = len(text.encode())
     if size_bytes > MAX_MANIFEST_BYTES:
         raise ManifestError(source, [Problem("", f"{size_bytes} bytes; at most {MAX_MANIFEST_BYTES} are read")])
@@ -233,6 +238,9 @@ def load_yaml(text: str, *, source: str) -> object:
 
 
 def _refuse_aliases_and_depth(text: str, source: str) -> None:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.events import AliasEvent
+
     depth = 0
     for event in YAML(typ="safe", pure=True).parse(text):
         if isinstance(event, AliasEvent):
@@ -245,7 +253,7 @@ def _refuse_aliases_and_depth(text: str, source: str) -> None:
             raise ManifestError(source, [Problem("", f"nested deeper than {MAX_DEPTH} levels")])
 
 
-def _yaml_message(error: YAMLError) -> str:
+def _yaml_message(error: "YAMLError") -> str:
     mark = getattr(error, "problem_mark", None)
     where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
     problem = getattr(error, "problem", None) or str(error)

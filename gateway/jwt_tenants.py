@@ -11,12 +11,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-
-import jwt
-from jwt.types import Options
+from typing import TYPE_CHECKING
 
 from fleet.token_issuer import PublicJwk, TokenIssuer
 from gateway.token_memory import ChecksLeft, TokenMemory
+
+if TYPE_CHECKING:  # with what it needs it is 10 MB, so that it is loaded with the first issuer
+    import jwt
+    from jwt.types import Options
 
 MAX_TOKEN_CHARACTERS = 8192
 _LEAST_RSA_BITS = 2048
@@ -30,7 +32,7 @@ FAILED_CHECKS_BURST = 200.0
 _THREE_PARTS = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _KEY_TYPES = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 _CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521", "EdDSA": "Ed25519"}
-_UNTIMED: Options = {
+_UNTIMED: "Options" = {
     "verify_exp": False,
     "verify_nbf": False,
     "verify_iat": False,
@@ -79,11 +81,11 @@ class UnusableKey:
 @dataclass(frozen=True, slots=True)
 class _Issuer:
     stated: TokenIssuer
-    keys: Mapping[tuple[str | None, str], jwt.PyJWK] = field(repr=False)
+    keys: "Mapping[tuple[str | None, str], jwt.PyJWK]" = field(repr=False)
     """By ``kid`` and algorithm."""
     checks: ChecksLeft = field(repr=False, compare=False)
 
-    def key(self, kid: object, algorithm: str) -> jwt.PyJWK | None:
+    def key(self, kid: object, algorithm: str) -> "jwt.PyJWK | None":
         """The key that a token names; one that names none is taken where there is no other."""
         if kid is not None:
             return self.keys.get((kid, algorithm)) if isinstance(kid, str) else None
@@ -144,6 +146,8 @@ class JwtTenants:
         return vouched
 
     def _checked(self, token: str, now_unix_seconds: float) -> Vouched | Flaw:
+        import jwt
+
         try:
             unverified = jwt.decode_complete(token, options={"verify_signature": False})
         except (jwt.PyJWTError, ValueError, RecursionError):
@@ -182,7 +186,9 @@ def _seconds_known(flaw: Flaw) -> float:
     return 1.0 if flaw is Flaw.NOT_YET else REFUSED_SECONDS
 
 
-def _verified(token: str, key: jwt.PyJWK, algorithm: str, issuer: TokenIssuer) -> Mapping[str, object] | Flaw:
+def _verified(token: str, key: "jwt.PyJWK", algorithm: str, issuer: TokenIssuer) -> Mapping[str, object] | Flaw:
+    import jwt
+
     try:
         claims: Mapping[str, object] = jwt.decode(
             token, key, algorithms=[algorithm], audience=issuer.audiences, issuer=issuer.issuer, options=_UNTIMED
@@ -225,8 +231,10 @@ def _tenant(claim: object, issuer: TokenIssuer) -> str | None:
     return claim if claim in issuer.allowed_tenants else None
 
 
-def _add(keys: dict[tuple[str | None, str], jwt.PyJWK], key: PublicJwk, issuer: TokenIssuer) -> str | None:
+def _add(keys: "dict[tuple[str | None, str], jwt.PyJWK]", key: PublicJwk, issuer: TokenIssuer) -> str | None:
     """Make it ready for each algorithm that it is fit for; what is wrong with it, or ``None``."""
+    import jwt
+
     fit = [name for name in issuer.algorithms if _is_fit(key, name)]
     if not fit:
         return "it is fit for none of the issuer's algorithms"

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-import zmq
-import zmq.asyncio
+if TYPE_CHECKING:  # loaded with the first engine that publishes something
+    import zmq.asyncio
 
 MAX_MESSAGE_BYTES = 8 * 1024 * 1024
 """A prompt of a million tokens has about half of that."""
@@ -18,14 +18,14 @@ _LAST_PORT = 65535
 _LAST = (-1).to_bytes(8, "big", signed=True)
 """In the place of a number: these were all."""
 _OPTIONS = {
-    zmq.LINGER: 0,
-    zmq.MAXMSGSIZE: MAX_MESSAGE_BYTES,
-    zmq.RCVHWM: MOST_WAITING,
-    zmq.RECONNECT_IVL: 100,
-    zmq.RECONNECT_IVL_MAX: 2_000,
-    zmq.HEARTBEAT_IVL: 5_000,
-    zmq.HEARTBEAT_TIMEOUT: 15_000,
-    zmq.IPV6: 1,
+    "LINGER": 0,
+    "MAXMSGSIZE": MAX_MESSAGE_BYTES,
+    "RCVHWM": MOST_WAITING,
+    "RECONNECT_IVL": 100,
+    "RECONNECT_IVL_MAX": 2_000,
+    "HEARTBEAT_IVL": 5_000,
+    "HEARTBEAT_TIMEOUT": 15_000,
+    "IPV6": 1,
 }
 
 
@@ -71,14 +71,23 @@ def _of_rank(address: str, rank: int) -> str:
     return f"{before}:{int(port) + rank}"
 
 
-def subscribe(context: zmq.asyncio.Context, publisher: Publisher) -> zmq.asyncio.Socket:
+def new_context() -> "zmq.asyncio.Context":
+    """What the sockets of one event loop share; it has a thread of its own."""
+    import zmq.asyncio
+
+    return zmq.asyncio.Context()
+
+
+def subscribe(context: "zmq.asyncio.Context", publisher: Publisher) -> "zmq.asyncio.Socket":
     """A socket that gets what an engine publishes from now on; lost connections are made anew."""
+    import zmq
+
     socket = _socket(context, zmq.SUB, publisher.events)
     socket.setsockopt(zmq.SUBSCRIBE, b"")
     return socket
 
 
-async def messages(socket: zmq.asyncio.Socket) -> Messages:
+async def messages(socket: "zmq.asyncio.Socket") -> Messages:
     """What comes over a subscription, without an end."""
     while True:
         message = _message(await socket.recv_multipart())
@@ -87,12 +96,14 @@ async def messages(socket: zmq.asyncio.Socket) -> Messages:
         await asyncio.sleep(0)  # a socket with messages never waits, and others have to go on
 
 
-async def missed_messages(context: zmq.asyncio.Context, publisher: Publisher, first: int) -> Messages:
+async def missed_messages(context: "zmq.asyncio.Context", publisher: Publisher, first: int) -> Messages:
     """What an engine has published before, from a number on, as far as it keeps it.
 
     Raises:
         TimeoutError: it does not answer.
     """
+    import zmq
+
     with _socket(context, zmq.DEALER, publisher.replay) as socket:
         await socket.send_multipart([b"", first.to_bytes(8, "big")])
         while True:
@@ -106,10 +117,12 @@ async def missed_messages(context: zmq.asyncio.Context, publisher: Publisher, fi
             await asyncio.sleep(0)
 
 
-def _socket(context: zmq.asyncio.Context, kind: int, address: str) -> zmq.asyncio.Socket:
+def _socket(context: "zmq.asyncio.Context", kind: int, address: str) -> "zmq.asyncio.Socket":
+    import zmq
+
     socket = context.socket(kind)
     for option, value in _OPTIONS.items():
-        socket.setsockopt(option, value)
+        socket.setsockopt(getattr(zmq, option), value)
     socket.connect(address)
     return socket
 

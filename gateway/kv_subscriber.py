@@ -7,11 +7,9 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import structlog
-import zmq
-import zmq.asyncio
 
 from fleet.snapshot import GatewayArm
 from gateway.arms import arms_of
@@ -21,9 +19,12 @@ from gateway.engine_scrapes import FOLLOW_SECONDS, Tables
 from gateway.index import SnapshotIndex
 from gateway.kv_events import KvEventError, read_batch
 from gateway.kv_metrics import KvMetrics
-from gateway.kv_sockets import KvMessage, Publisher, messages, missed_messages, subscribe
+from gateway.kv_sockets import KvMessage, Publisher, messages, missed_messages, new_context, subscribe
 from gateway.rank_blocks import RankBlocks
 from gateway.router import Router
+
+if TYPE_CHECKING:
+    import zmq.asyncio
 
 MOST_BLOCKS = 65_536
 """Of one engine that are remembered by the engine's own names; some 250 bytes each."""
@@ -94,7 +95,7 @@ class KvSubscriber:
     async def _listen(self, source: Source) -> None:
         """One rank of an engine, for as long as it is in the snapshot."""
         if self._context is None:  # it has a thread of its own, which nobody needs without such engines
-            self._context = zmq.asyncio.Context()
+            self._context = new_context()
         place = (source.address, source.rank)
         heard = self._heard[place] = _Heard(EngineBlocks(source.model, source.most_blocks))
         if source.ranks > 1:
