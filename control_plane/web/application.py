@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from control_plane import errors
 from control_plane.ports import Clock
 from control_plane.services.house import House
-from control_plane.web import pages, signing_in
+from control_plane.web import gateway_pages, pages, signing_in
 from control_plane.web.rendering import asset, message
 from control_plane.web.sessions import Sessions
 
@@ -25,6 +25,9 @@ API_SEGMENTS = frozenset({"v1", "livez", "readyz", "openapi.json"})
 ROUTES = (
     Route("/", pages.show_overview, methods=["GET"]),
     Route("/deployments/{name}", pages.show_deployment, methods=["GET"]),
+    Route("/routes", gateway_pages.show_routes, methods=["GET"]),
+    Route("/prices", gateway_pages.show_prices, methods=["GET"]),
+    Route("/filters", gateway_pages.show_filters, methods=["GET"]),
     Route("/advisories", pages.show_advisories, methods=["GET"]),
     Route("/pins", pages.show_pins, methods=["GET"]),
     Route("/usage", pages.show_usage, methods=["GET"]),

@@ -1,7 +1,6 @@
 """The pages for people: nobody gets in without a token, nothing hostile gets out, the API stays as it is."""
 
 import re
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
@@ -15,9 +14,9 @@ from control_plane.web.sessions import MOST, Sessions
 from control_plane.web.signing_in import COOKIE
 from control_plane.web.words import day_and_time, https_links
 from fleet.advisory import Reference
+from tests.control_plane.browser import ORIGIN, Page, check_frame, sign_in
 
-ORIGIN = {"Origin": "http://testserver"}
-PAGES = ("/", "/advisories", "/pins", "/usage", "/audit")
+PAGES = ("/", "/routes", "/prices", "/filters", "/advisories", "/pins", "/usage", "/audit")
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=60)
 HOSTILE = st.one_of(
@@ -26,33 +25,6 @@ HOSTILE = st.one_of(
         ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "' onfocus='x", "{{ 7 * 7 }}", "</title><b>"]
     ),
 )
-
-
-class Page(HTMLParser):
-    """What a browser would make of a page: its tags with their attributes, and its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.words = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data):
-        self.words += data
-
-    def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.tags if name == tag]
-
-
-def sign_in(world, scope: Scope = Scope.READER, **fields: str) -> TestClient:
-    """A browser that is signed in."""
-    browser = TestClient(world.assembly.app, raise_server_exceptions=False, follow_redirects=False)
-    answer = browser.post("/sign-in", data={"token": world.tokens[scope], **fields}, headers=ORIGIN)
-    assert answer.status_code == 303, answer.text
-    return browser
 
 
 def filled(world) -> None:
@@ -68,22 +40,6 @@ def filled(world) -> None:
 def facts_digest(world) -> str:
     """The digest as pages show it."""
     return world.assembly.house.facts.current().digest.removeprefix("sha256:")[:12]
-
-
-def check_frame(answer) -> None:
-    """What holds for every page."""
-    for name, value in rendering.HEADERS.items():
-        assert answer.headers[name] == value
-    assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    page = Page(answer.text)
-    assert len(page.of("h1")) == len(page.of("title")) == len(page.of("main")) == 1
-    assert page.of("html") == [{"lang": "en"}]
-    assert not page.of("style")
-    assert all(set(tag) == {"src", "defer"} for tag in page.of("script"))
-    assert not [name for _, tag in page.tags for name in tag if name == "style" or name.startswith("on")]
-    assert len(page.of("caption")) == len(page.of("table"))
-    for tag in (*page.of("link"), *page.of("script"), *page.of("img")):
-        assert (tag.get("href") or tag.get("src") or "").startswith("/assets/")
 
 
 # Who gets in
