@@ -17,6 +17,7 @@ from tests.control_plane.browser import Page, check_frame, sign_in
 ADMIN = Scope.SECURITY_ADMIN
 EVIL = "<script>alert('x')</script>\"'>"
 PATTERN = "internal-[0-9]{6}"
+CLOSED = {"path": "tool-parser", "reference": "EH-7", "owner": "o-ann", "reason": "so", "advisory": "GHSA-why"}
 
 
 def shown(browser, path):
@@ -55,7 +56,7 @@ def house(world):
         "arms": {"chat": {"weight": 3, "tenants": ["acme"]}},
         "aliases": ["talk"],
         "fallbacks": ["plain"],
-        "closed_paths": [{"path": "tool-parser", "reference": "EH-7", "owner": "o-ann", "reason": "so", "advisory": "GHSA-why"}],
+        "closed_paths": [CLOSED],
     })  # fmt: skip
     put(world, "prices", "chat", {"usd_per_million_input_tokens": 0.5, "usd_per_million_output_tokens": 12.125})
     return world
