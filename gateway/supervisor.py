@@ -44,7 +44,8 @@ class Supervisor:
         self._is_ready = False
         self._problem: GatewayError | None = None
         self._hub = Hub(settings.hub_budgets_path)
-        registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
+        """Its own metrics."""
         running = Gauge(
             "enginehouse_gateway_workers", "Worker processes of this gateway that run now.", registry=registry
         )

@@ -11,9 +11,13 @@ from pydantic import BaseModel
 
 from control_plane.adapters.prometheus import PrometheusMeter
 from control_plane.settings import Settings
+from gateway.filter_metrics import FilterMetrics
 from gateway.main import Gateway
+from gateway.moderation_metrics import ModerationMetrics
 from gateway.settings import GatewaySettings
+from gateway.supervisor import Supervisor
 from gateway.tracing_settings import TracingSettings
+from gateway.valkey_settings import SharedStateSettings
 
 MEANINGS = {
     "Settings.host": "The address on which it listens.",
@@ -30,6 +34,9 @@ MEANINGS = {
     "GatewaySettings.admin_port": "Envoy's admin port, on loopback.",
     "GatewaySettings.metrics_host": "The address of the metrics.",
     "GatewaySettings.ready_file": "Written as a whole when it listens.",
+    "PickerSettings.host": "The address on which the endpoint picker listens.",
+    "PickerSettings.port": "Its port.",
+    "PickerSettings.tls_key_file": "The key of that certificate.",
 }
 INTRODUCTION = """
 Two processes are started with a settings file in JSON. An unknown key is an error that names the nearest known one.
@@ -41,6 +48,10 @@ CONTROL_PLANE = """
 GATEWAY = """
 `python -m gateway --settings FILE` writes Envoy's configuration to `state_dir/envoy.json`, then serves decisions. Envoy
 is started beside it: `envoy -c state_dir/envoy.json`. Without the control plane it works from the last good snapshot.
+"""
+WORKERS = """
+With `workers` above 1, one port has the figures of all workers, each with the label `worker`, and these of the process
+that watches them:
 """
 HEALTH = """
 | where | what it says |
@@ -66,6 +77,8 @@ def render() -> str:
         "## Metrics\nPrometheus, on ports of their own. Counters are shown as they are exposed.",
         _metrics(PrometheusMeter().registry),
         _metrics(_gateway_registry()),
+        WORKERS,
+        _metrics(Supervisor(_gateway_settings(), Path(sys.prefix)).registry),
         "## Health",
         HEALTH,
     )
@@ -113,9 +126,16 @@ def _metrics(registry: CollectorRegistry) -> str:
 
 
 def _gateway_registry() -> CollectorRegistry:
-    """That of a gateway which was made and not started, with spans."""
+    """That of a gateway which was made and not started, with spans, filters and shared budgets."""
+    registry = Gateway(_gateway_settings()).registry
+    FilterMetrics(registry)  # these two come with the filters, at the start
+    ModerationMetrics(registry)
+    return registry
+
+
+def _gateway_settings() -> GatewaySettings:
     nowhere = Path(sys.prefix)
-    settings = GatewaySettings(
+    return GatewaySettings(
         control_plane_url="http://127.0.0.1:1",
         token_file=nowhere,
         socket_path=Path("/nowhere"),
@@ -124,8 +144,8 @@ def _gateway_registry() -> CollectorRegistry:
         admin_port=1,
         ready_file=nowhere,
         tracing=TracingSettings(endpoint="http://127.0.0.1:1/v1/traces"),
+        shared_state=SharedStateSettings(url="valkey://127.0.0.1:1"),
     )
-    return Gateway(settings).registry
 
 
 def _described(registry: CollectorRegistry) -> Iterator[tuple[str, str, tuple[str, ...], str]]:

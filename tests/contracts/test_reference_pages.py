@@ -1,6 +1,7 @@
 """The reference pages are those that the code gives; what they show can be read again by the program."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,14 @@ def test_every_noun_of_the_command_line_is_described() -> None:
     text = page("commands.md")
     missing = [name for name in Commands.table if f"# enginehouse {name}" not in text]
     assert not missing
+
+
+def test_every_metric_of_the_gateway_is_described() -> None:
+    """Also of what stands in a registry only where something is shared, filtered or watched."""
+    sources = [path.read_text(encoding="utf-8") for path in (ROOT / "gateway").rglob("*.py")]
+    named = {name for source in sources for name in re.findall(r'"(enginehouse_gateway_[a-z_]+)"', source)}
+    text = page("operations.md")
+    assert sorted(name for name in named if not re.search(rf"`{name}(_total)?`", text)) == []
 
 
 def test_every_code_path_and_engine_is_described() -> None:
