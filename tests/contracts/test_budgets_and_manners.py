@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,7 @@ FOREIGN = re.compile(
 PROMISES = re.compile(r"\b(?:TODO|FIXME|XXX|HACK)\b|pragma:\s*no cover|#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")
 
 
+@cache
 def tracked() -> list[Path]:
     """The files of the repository: what git knows or would add; without git, what is no build left-over."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
@@ -62,13 +64,25 @@ def python_of(*folders: str) -> list[Path]:
     return [path for path in tracked() if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in folders]
 
 
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+@cache
+def read(path: Path) -> tuple[bool, tuple[str, ...]]:
+    """Whether a module opens with a sentence, and its functions that are too long: it is parsed once, and not kept."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return bool(ast.get_docstring(tree)), tuple(long_functions(tree, FUNCTION_LINES))
+
+
 def is_migration(path: Path) -> bool:
     return "migrations" in path.parts
 
 
-def long_functions(source: str, limit: int) -> Iterator[str]:
+def long_functions(tree: ast.Module, limit: int) -> Iterator[str]:
     """The functions longer than the limit, as `name (lines)`."""
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or node.lineno) - node.lineno + 1
             if lines > limit:
@@ -76,7 +90,15 @@ def long_functions(source: str, limit: int) -> Iterator[str]:
 
 
 def lines_of(path: Path) -> int:
-    return len(path.read_text(encoding="utf-8").splitlines())
+    return len(text_of(path).splitlines())
+
+
+def lines_with(pattern: re.Pattern[str], path: Path) -> list[tuple[int, str]]:
+    """The lines in which it is found, with their numbers; most files have none, which one search tells."""
+    text = text_of(path)
+    if not pattern.search(text):
+        return []
+    return [(number, line) for number, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
 
 
 def test_a_file_of_a_room_has_at_most_300_lines() -> None:
@@ -95,14 +117,14 @@ def test_a_function_has_at_most_40_lines() -> None:
         f"{path.relative_to(ROOT)}: {name}"
         for path in python_of(*ROOMS, "benchmarks", ".ci")
         if not is_migration(path)
-        for name in long_functions(path.read_text(encoding="utf-8"), FUNCTION_LINES)
+        for name in read(path)[1]
     ]
     assert not over, "\n".join(over)
 
 
 def test_a_function_of_41_lines_is_found() -> None:
-    assert list(long_functions("async def f():\n" + "    x = 1\n" * 40, 40)) == ["f (41 lines)"]
-    assert not list(long_functions("def f():\n" + "    x = 1\n" * 39, 40))
+    assert list(long_functions(ast.parse("async def f():\n" + "    x = 1\n" * 40), 40)) == ["f (41 lines)"]
+    assert not list(long_functions(ast.parse("def f():\n" + "    x = 1\n" * 39), 40))
 
 
 def test_every_module_is_named_by_its_noun() -> None:
@@ -124,17 +146,14 @@ def test_every_module_opens_with_a_sentence() -> None:
     silent = [
         str(path.relative_to(ROOT))
         for path in python_of(*ROOMS, ".ci", "benchmarks")
-        if path.read_text(encoding="utf-8").strip()
-        and not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        if text_of(path).strip() and not read(path)[0]
     ]
     assert not silent, silent
 
 
 def test_every_room_says_what_it_is_for_and_is_typed() -> None:
     assert len(ROOMS) == 11
-    assert all(
-        ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text(encoding="utf-8"))) for room in ROOMS
-    )
+    assert all(read(ROOT / room / "__init__.py")[0] for room in ROOMS)
 
 
 def test_nothing_is_promised_or_silenced() -> None:
@@ -142,8 +161,7 @@ def test_nothing_is_promised_or_silenced() -> None:
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in python_of(*ROOMS, "tests", ".ci", "benchmarks", "examples")
         if str(path.relative_to(ROOT)) != SELF
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
-        if PROMISES.search(line)
+        for number, line in lines_with(PROMISES, path)
     ]
     assert not found, "\n".join(found)
 
@@ -153,8 +171,7 @@ def test_no_file_names_a_machine_path_or_a_registry_host() -> None:
         f"{path.relative_to(ROOT)}:{number}: {line.strip()[:160]}"
         for path in tracked()
         if str(path.relative_to(ROOT)) != SELF
-        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1)
-        if FOREIGN.search(line)
+        for number, line in lines_with(FOREIGN, path)
     ]
     assert not found, "\n".join(found)
 

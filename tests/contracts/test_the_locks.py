@@ -5,6 +5,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -91,12 +92,15 @@ def extra(name: str) -> set[str]:
     return found
 
 
+providers_of_packages = cache(packages_distributions)  # reads the metadata of everything that is installed
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_the_extra_of_a_room_holds_what_it_imports(room: str) -> None:
     base = {canonicalize_name(Requirement(line).name) for line in PROJECT["project"]["dependencies"]}
     # pydantic pins its own core, so it needs no line.
     held = base | extra(room.replace("_", "-")) | {"pydantic-core"}
-    providers = packages_distributions()
+    providers = providers_of_packages()
     foreign = set(imports(room)) - set(sys.stdlib_module_names) - set(ROOMS)
     missing = {
         package
