@@ -7,6 +7,7 @@ from typing import Protocol
 
 from gateway.affinity import conversation_key
 from gateway.body_edits import Edit
+from gateway.form_texts import form_changes
 from gateway.hash_secret import conversation_secret
 from gateway.moderation import Judge
 from gateway.output_filter.channel import Answer, CompiledPolicy
@@ -79,10 +80,11 @@ class AnswerFilter:
         """For an answer that is one document."""
         return Answer(self.policy, Masks(self.policy.modes, self._key))
 
-    def read_request(self, body: bytes) -> str | None:
+    def read_request(self, body: bytes, *, is_form: bool = False) -> str | None:
         """Find the edits of the request; the class of a value that ends it, or ``None``."""
         asked = self.answer()
-        self.request_edits = tuple(Edit(*change) for change in request_changes(body, asked))
+        changes = form_changes(body, asked) if is_form else request_changes(body, asked)
+        self.request_edits = tuple(Edit(*change) for change in changes)
         self._route.watch.asked(self._model, asked.counts, asked.blocked)
         return asked.blocked
 

@@ -32,12 +32,16 @@ _LIST_SUFFIX = "[]"
 _FLAGS = {"true": True, "false": False}
 
 
-class _Part(NamedTuple):
+class FormPart(NamedTuple):
+    """One part of a form."""
+
     name: str
     is_file: bool
     start: int
     end: int
     """Of its value, in the body."""
+    states_length: bool
+    """Whether a header of its own says how long it is."""
 
 
 def parse_form(content_type: str, body: bytes) -> Mapping[str, object]:
@@ -65,7 +69,12 @@ def value_span(body: bytes, name: str) -> tuple[int, int]:
     return next((part.start, part.end) for part in _parts(body, boundary) if part.name == name)
 
 
-def _parts(body: bytes, boundary: bytes) -> Iterator[_Part]:
+def text_parts(body: bytes) -> tuple[FormPart, ...]:
+    """The parts but the file of a form that was read before."""
+    return tuple(part for part in _parts(body, body[: body.index(b"\r\n")]) if not part.is_file)
+
+
+def _parts(body: bytes, boundary: bytes) -> Iterator[FormPart]:
     if not body.startswith(boundary + b"\r\n"):
         raise BadDocument("it does not begin with its boundary")
     stated = body.count(boundary)
@@ -84,7 +93,7 @@ def _parts(body: bytes, boundary: bytes) -> Iterator[_Part]:
         raise BadDocument("a boundary stands where no part ends, or something stands behind one")
 
 
-def _part(body: bytes, start: int, end: int) -> _Part:
+def _part(body: bytes, start: int, end: int) -> FormPart:
     head_end = body.find(b"\r\n\r\n", start, min(end, start + MAX_HEAD_BYTES))
     if head_end < 0:
         raise BadDocument("a part has no headers, or too long ones")
@@ -101,10 +110,11 @@ def _part(body: bytes, start: int, end: int) -> _Part:
             raise BadDocument("a part has a header that uploads don't need")
     if name is None:
         raise BadDocument("a part has no name")
-    return _Part(name, is_file, head_end + 4, end)
+    states_length = b"\ncontent-length:" in b"\n" + body[start:head_end].lower()
+    return FormPart(name, is_file, head_end + 4, end, states_length)
 
 
-def _add(members: dict[str, object], part: _Part, body: bytes) -> None:
+def _add(members: dict[str, object], part: FormPart, body: bytes) -> None:
     if part.is_file != (part.name == FILE_FIELD):
         raise BadDocument(f"its one file must be the part '{FILE_FIELD}', and that must be a file")
     is_taken = part.name in members or part.name in {FILE_BYTES, FILE_DIGEST}
@@ -119,7 +129,7 @@ def _add(members: dict[str, object], part: _Part, body: bytes) -> None:
         members[part.name] = _text(part, body)
 
 
-def _text(part: _Part, body: bytes) -> str | bool:
+def _text(part: FormPart, body: bytes) -> str | bool:
     if part.end - part.start > MAX_TEXT_BYTES:
         raise BadDocument(f"a field has more than {MAX_TEXT_BYTES} bytes")
     try:

@@ -5,6 +5,7 @@ from gateway.answer_filter import AnswerFilter
 from gateway.asked import Asked
 from gateway.index import SnapshotIndex
 from gateway.output_filter.json_spans import UnreadableAnswer
+from gateway.paths import Operation
 from gateway.prompt_text import prompt_tokens_given
 from gateway.refusals import Reason, Refused, quoted, refuse
 
@@ -29,16 +30,17 @@ def filter_for(index: SnapshotIndex, asked: Asked) -> AnswerFilter | Refused | N
 
 
 def _read(chosen: AnswerFilter, asked: Asked) -> Refused | None:
-    body = asked.request.body
-    if body.count(b",") + body.count(b":") > MAX_PARTS:
+    body, is_form = asked.request.body, asked.operation is Operation.TRANSCRIPTION
+    if not is_form and body.count(b",") + body.count(b":") > MAX_PARTS:
         return _refused(asked, Reason.BODY_TOO_LARGE, "The request has too many parts for the filter of its model.")
     if prompt_tokens_given(asked.document) is not None:
         message = f"The model {quoted(asked.route.model)} takes text alone: its filter can't read token ids."
         return _refused(asked, Reason.BAD_FIELD, message)
     try:
-        blocked = chosen.read_request(body)
+        blocked = chosen.read_request(body, is_form=is_form)
     except (UnreadableAnswer, ValueError):
-        return _refused(asked, Reason.BAD_JSON, "The request can't be read by the filter of its model.")
+        reason = Reason.BAD_FORM if is_form else Reason.BAD_JSON
+        return _refused(asked, reason, "The request can't be read by the filter of its model.")
     if blocked is not None:
         return _refused(asked, Reason.BLOCKED, f"The request was refused by the filter of its model ({blocked}).")
     return None
