@@ -138,7 +138,8 @@ def _another_worker() -> Json:
     return {
         "retry_on": "connect-failure,reset",
         "num_retries": WORKER_RETRIES,
-        "retry_back_off": {"base_interval": seconds(0.005), "max_interval": seconds(0.1)},
+        # Envoy takes the longest pause for the time that one worker has as well: a busy one would be asked over again.
+        "retry_back_off": {"base_interval": seconds(0.005), "max_interval": seconds(DECISION_SECONDS)},
         "retry_host_predicate": [others],
         "host_selection_retry_max_attempts": 8,
     }

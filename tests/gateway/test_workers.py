@@ -19,6 +19,7 @@ BODY = {"model": "acme-chat", "messages": [{"role": "user", "content": "hi"}], "
 
 
 START_SECONDS = 60
+PAUSE_SECONDS = 0.6
 
 
 def start_two(made):
@@ -115,6 +116,26 @@ def test_workers_together_admit_no_more_than_a_budget(gateway, world, until):
     assert set(statuses) == {200, 429}
     most = limit + seconds * limit / 60 + 1
     assert limit - 8 <= statuses.count(200) + min(before, 2) <= most + 2
+
+
+def test_workers_that_are_busy_for_a_moment_are_asked_once(gateway, world):
+    before, workers = sum(allowed(gateway).values()), gateway.ready["workers"]
+
+    def wake():
+        for pid in workers:
+            os.kill(pid, signal.SIGCONT)
+
+    waking = threading.Timer(PAUSE_SECONDS, wake)
+    for pid in workers:
+        os.kill(pid, signal.SIGSTOP)
+    waking.start()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            statuses = list(pool.map(lambda _: ask(gateway, world).status_code, range(8)))
+    finally:
+        waking.join()
+    assert statuses == [200] * 8
+    assert sum(allowed(gateway).values()) == before + 8
 
 
 def test_a_killed_worker_ends_its_own_streams_alone_and_comes_back(gateway, world, until):
