@@ -7,6 +7,7 @@ import time
 
 import uvloop
 
+KEY = "eh-bench-0123456789"
 CHUNK = (
     b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"word"}}]}\n\n'
 )
@@ -63,10 +64,8 @@ class Client(asyncio.Protocol):
     def __init__(self, body: bytes) -> None:
         self._is_stream = b'"stream"' in body
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._request = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%s" % (
-            len(body),
-            body,
-        )
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {KEY}\r\n"
+        self._request = b"%scontent-length: %d\r\n\r\n%s" % (head.encode(), len(body), body)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start."""

@@ -1,15 +1,23 @@
-"""The service of the ext_proc benchmark: a picker that hashes the prompt, and a filter that looks for a digit."""
+"""The services of the ext_proc benchmark: a picker that hashes the prompt, the real one, a filter that only passes."""
 
 import asyncio
+import hashlib
 import json
 import sys
+import time
 import zlib
 
 import uvloop
+from ext_proc_load import KEY
 
+from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
+from gateway.decision import DecisionCore
+from gateway.endpoint_picker import CorePicker
 from gateway.ext_proc import METHOD, ExternalProcessor
 from gateway.ext_proc_contract import ChosenFilter, Pick, PickRequest, ResponseHead
 from gateway.http2.grpc_server import grpc_server
+from gateway.index import index_of
+from gateway.telemetry import Telemetry
 
 
 class Picker:
@@ -65,13 +73,32 @@ class Chooser:
         return ChosenFilter(PassingFilter())
 
 
+def core_picker(endpoint: str) -> CorePicker:
+    """The core with one model and a tenant whose tokens are counted."""
+    core = DecisionCore(clock=time.time, stopwatch=time.perf_counter)
+    arm = GatewayArm(deployment="m", identity="0" * 32, engine="vllm", endpoints=(GatewayEndpoint(address=endpoint),))
+    snapshot = GatewaySnapshot(
+        tenants=(GatewayTenant(name="acme", tokens_per_minute=10**9, default_output_tokens=100),),
+        keys=(GatewayKey(id="k", sha256=hashlib.sha256(KEY.encode()).hexdigest(), tenant="acme"),),
+        routes=(GatewayRoute(model="m", tenants=("acme",), arms=(arm,)),),
+    )
+    core.replace(index_of(snapshot), time.time())
+    return CorePicker(
+        core,
+        now_unix_seconds=time.time,
+        now_monotonic_seconds=time.perf_counter,
+        decided=Telemetry().decided,
+    )
+
+
 async def serve(path: str, endpoint: str) -> None:
     """Run on a Unix socket."""
     loop = asyncio.get_running_loop()
     picking = ExternalProcessor(clock=loop.time, call_later=loop.call_later, picker=Picker(endpoint))
     filtering = ExternalProcessor(clock=loop.time, call_later=loop.call_later, chooser=Chooser())
+    deciding = ExternalProcessor(clock=loop.time, call_later=loop.call_later, picker=core_picker(endpoint))
     servers = []
-    for name, processor in (("picking", picking), ("filtering", filtering)):
+    for name, processor in (("picking", picking), ("filtering", filtering), ("deciding", deciding)):
         server = grpc_server({METHOD: processor.open}, clock=loop.time, on_failure=lambda: None)
         servers.append(await loop.create_unix_server(server.connection, f"{path}/{name}"))
     print("ready", flush=True)
