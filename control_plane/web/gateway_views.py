@@ -1,5 +1,6 @@
 """What gateways work from, as the pages show it: routes with their arms, prices, output filters."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -9,6 +10,7 @@ from control_plane.services.house import House
 from fleet.budget import ModelPrice
 from fleet.output_policy import NO_FILTER, PII_FILTER, FilterPolicy
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute
+from fleet.spec import NAME_PATTERN
 
 PAGE = 25
 _ENDPOINTS = 12
@@ -38,6 +40,18 @@ class RouteCard:
     route: GatewayRoute
     arms: tuple[ArmRow, ...]
     proposed: tuple[ProposedClosing, ...]
+
+    @property
+    def tone(self) -> str:
+        """A class of the card: red when the rules refuse what would be closed."""
+        if not self.proposed:
+            return ""
+        return " bad" if any(item.is_refused for item in self.proposed) else " note"
+
+    @property
+    def needs_name(self) -> bool:
+        """Whether a route of it needs a name of its own: it has none yet, and the model's can't be one."""
+        return all(item.route is None for item in self.proposed) and not re.fullmatch(NAME_PATTERN, self.route.model)
 
 
 def routes(house: House, *, after: str) -> tuple[list[RouteCard], str | None]:

@@ -1,5 +1,6 @@
 """How a page is made: templates that escape everything, and headers that let the browser do little."""
 
+import shlex
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
@@ -91,5 +92,5 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"age": age, "moment": day_and_time, "short": short}
+    environment.filters |= {"age": age, "moment": day_and_time, "short": short, "shell": shlex.quote}
     return environment

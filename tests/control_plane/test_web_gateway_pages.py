@@ -107,6 +107,16 @@ def test_a_proposed_closing_stands_on_the_page_with_the_command_that_takes_it(ho
     assert "enginehouse routes accept chat --reference REFERENCE --owner YOU" in words
 
 
+def test_a_command_can_be_pasted_whatever_the_model_is_called(house):
+    house.put(house.pinned("third", served_name="org/a b; ls", features={"modalities": ["text", "image"]}))
+    house.publish(house.record("GHSA-media", severity=None), labels={"vllm/GHSA-media": Label(paths=("multimodal",))})
+    browser = sign_in(house)
+    words = shown(browser, "/routes")
+    assert "enginehouse routes accept 'org/a b; ls' --route NAME --reference REFERENCE" in words
+    assert "(unrated, a residual)" in words
+    assert "card note" in browser.get("/routes").text
+
+
 def test_prices_show_what_was_stated_and_which_models_have_none(house):
     words = shown(sign_in(house), "/prices")
     assert "chat 0.50 0.50 12.125" in words
