@@ -103,8 +103,9 @@ def test_the_evidence_says_what_the_gateway_has_to_close_where_that_is_enough(wo
 
 def test_no_door_keeps_a_malicious_release_out(world):
     manifest = world.pinned(features={"modalities": ["text", "image"]})
-    found = world.review(manifest, world.facts(world.advisory("MAL-2030-1", paths=("multimodal",))))
-    assert found
+    record = world.record("MAL-1", versions=("1.0.0",), is_malware=True)
+    found = world.review(manifest, world.facts(world.advisory(record, paths=("multimodal",))))
+    assert world.refusing(found) == {"malware"}
     assert not any("door_closes" in item.evidence for item in found)
 
 
