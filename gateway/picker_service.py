@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -26,6 +27,8 @@ from gateway.telemetry import Telemetry
 if TYPE_CHECKING:
     from gateway.spans import Spans
 
+READY_SECONDS = 0.05
+"""How often a worker looks whether it has a snapshot."""
 CERTIFICATE_SECONDS = 10.0
 """How often it is looked whether the certificate was renewed."""
 _log = structlog.get_logger("gateway.picker")
@@ -60,8 +63,9 @@ class PickerService:
         self._settings = settings
         self._picker = picker
         self._is_ready = is_ready
-        self._is_leaving = False
+        self._is_stopping: Callable[[], bool] = lambda: False
         self._server: Http2Server | None = None
+        self._listening: asyncio.Task[None] | None = None
         self._listener: asyncio.Server | None = None
         self._certificate: _Certificate | None = None
 
@@ -69,43 +73,48 @@ class PickerService:
         """Requests that were picked and are not over."""
         return len(self._picker)
 
-    async def start(self, *, shares_port: bool) -> None:
-        """Listen; ``shares_port`` = other workers listen there too."""
+    async def start(self, is_stopping: Callable[[], bool], *, shares_port: bool) -> None:
+        """Listen; ``is_stopping``: whether no more should come, ``shares_port``: whether other workers listen too.
+
+        Then this one does so when it is ready: what another one says of its health is taken for all of them.
+        """
         told = self._settings
         if told is None:
             return
+        self._is_stopping = is_stopping
         loop = asyncio.get_running_loop()
         processor = ExternalProcessor(clock=loop.time, call_later=loop.call_later, picker=self._picker)
         serving = {LIVENESS: lambda: True, READINESS: self._is_serving, SERVICE: self._is_serving}
         methods = {METHOD: processor.open, **health_methods(serving)}
         self._server = grpc_server(methods, clock=loop.time, on_failure=log_failure)
         self._certificate = _certificate_of(told)
-        context = None if self._certificate is None else self._certificate.context
-        try:
-            self._listener = await loop.create_server(
-                self._server.connection, told.host, told.port, ssl=context, backlog=BACKLOG, reuse_port=shares_port
-            )
-        except OSError as error:
-            message = f"cannot listen on {told.host}:{told.port} for the endpoint picker: {error.strerror}"
-            raise GatewayError(f"{message}; set another endpoint_picker.port") from error
-        _log.info("picker.listening", host=told.host, port=told.port, is_encrypted=context is not None)
+        bound = _bound(told, shares_port=shares_port)
+        self._listening = loop.create_task(self._listen(bound, self._server, waits=shares_port))
+        if not shares_port:
+            await self._listening
 
-    def leave(self) -> None:
-        """Say that no more should come: what comes all the same is still decided about."""
-        self._is_leaving = True
+    async def _listen(self, bound: socket.socket, server: Http2Server, *, waits: bool) -> None:
+        context = None if self._certificate is None else self._certificate.context
+        with bound:
+            while waits and not self._is_ready():  # noqa: ASYNC110 - a snapshot tells nobody that it has come
+                await asyncio.sleep(READY_SECONDS)
+            loop = asyncio.get_running_loop()
+            self._listener = await loop.create_server(server.connection, sock=bound.dup(), ssl=context, backlog=BACKLOG)
+        _log.info("picker.listening", is_encrypted=context is not None)
 
     async def drain(self, deadline_seconds: float) -> None:
         """Let every request end, but no longer than this."""
-        self.leave()
         if self._certificate is not None:
             self._certificate.stop()
+        if self._listening is not None:
+            self._listening.cancel()
         if self._listener is not None:
             self._listener.close()
         if self._server is not None:
             await self._server.drain(deadline_seconds)
 
     def _is_serving(self) -> bool:
-        return self._is_ready() and not self._is_leaving
+        return self._is_ready() and not self._is_stopping()
 
 
 class _Certificate:
@@ -139,6 +148,22 @@ class _Certificate:
             _log.error("picker.certificate_not_read", **kind_and_place())
         else:
             _log.info("picker.certificate_renewed")
+
+
+def _bound(told: PickerSettings, *, shares_port: bool) -> socket.socket:
+    """The place, taken: who does not listen yet gets no connections of it."""
+    family = socket.AF_INET6 if ":" in told.host else socket.AF_INET
+    bound = socket.socket(family)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shares_port:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((told.host, told.port))
+    except OSError as error:
+        bound.close()
+        message = f"cannot listen on {told.host}:{told.port} for the endpoint picker: {error.strerror}"
+        raise GatewayError(f"{message}; set another endpoint_picker.port") from error
+    return bound
 
 
 def _certificate_of(told: PickerSettings) -> _Certificate | None:

@@ -279,13 +279,13 @@ class WholeGateway:
         lines = (self.folder / "access.log").read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{")]
 
-    def start_decision(self) -> None:
+    def start_decision(self, seconds: float = DEADLINE_SECONDS) -> None:
         file = self.folder / "settings.json"
         file.write_text(json.dumps(self.settings))
         with (self.folder / "gateway.log").open("ab") as log:
             command = [sys.executable, "-m", "gateway", "--settings", str(file)]
             self.decision = subprocess.Popen(command, stderr=log, stdout=log)
-        wait_for(Path(str(self.settings["ready_file"])).exists, "the ready file")
+        wait_for(Path(str(self.settings["ready_file"])).exists, "the ready file", seconds)
 
     def start_envoy(self) -> None:
         configuration = str(self.ready["envoy_config"])
@@ -297,6 +297,11 @@ class WholeGateway:
 
     def publish(self, snapshot: GatewaySnapshot) -> None:
         self.control_plane.snapshot = snapshot
+
+    def uses(self, snapshot: GatewaySnapshot) -> bool:
+        """Whether it is the last one that came into use."""
+        taken = [line for line in self.gateway_log.splitlines() if "snapshot.in_use" in line]
+        return bool(taken) and json.dumps(snapshot.etag) in taken[-1]
 
     def metrics_page(self) -> list[str]:
         return httpx2.get(str(self.ready["metrics_url"])).text.splitlines()

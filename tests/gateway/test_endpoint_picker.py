@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.output_policy import FilterPolicy, Moderation, OwnPattern
-from fleet.snapshot import GatewayTenant, HostedEndpoint
+from fleet.snapshot import GatewayShadow, GatewayTenant, HostedEndpoint
 from gateway.answer_filter import RouteFilter
 from gateway.decision import Allowed, DecisionCore
 from gateway.endpoint_picker import CorePicker
@@ -277,6 +277,30 @@ async def test_a_request_waits_for_its_turn_and_is_picked_when_there_is_room(wor
     second.handler.closed()
     assert house.held == NOTHING
     assert sorted(ended.ending.end for ended in house.ended) == ["client_left", "client_left", "whole"]
+
+
+@pytest.mark.parametrize("endpoint", ENGINES)
+async def test_a_request_that_waited_keeps_to_its_subset(world, endpoint):
+    house = House(world, concurrent_requests=1)
+    first = await house.asked()
+    second = await house.asked(subset=[endpoint])
+    house.now += 1
+    first.handler.closed()
+    await turns()
+    assert picked(second) == [endpoint]
+    second.handler.closed()
+    assert house.held == NOTHING
+
+
+async def test_a_shadow_gets_its_copy_without_the_client_s_key(world):
+    shadow = GatewayShadow(arm=world.arm("10.1.1.1:8000", name="next"), share=1)
+    house = House(world, shadow=shadow)
+    talk = await house.asked(subset=[ENGINES[0]])
+    (copy,) = house.copies
+    assert (copy.method, copy.target, json.loads(copy.body)["model"]) == ("POST", CHAT, "acme-chat")
+    assert not {"authorization", ":path"} & copy.headers.keys()
+    talk.handler.closed()
+    assert house.held == NOTHING
 
 
 async def test_a_client_that_leaves_before_its_turn_was_asked_for_holds_nothing(world):
