@@ -64,6 +64,7 @@ def publish(gateway, world: World, engine: SimulatedEngine, *, serves: tuple[str
         )
         snapshot = snapshot.model_copy(update={"routes": routes})
     gateway.publish(snapshot)
+    wait_for(lambda: gateway.uses(snapshot), "the snapshot in use")
     headers = {"authorization": f"Bearer {world.globex_key}"}
     chat = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 1}
     path, body = ("/tokenize", {"prompt": "hi"}) if "tokenize" in serves else ("/v1/chat/completions", chat)
