@@ -23,17 +23,21 @@ class KvPublisher:
         self.events.setsockopt(zmq.XPUB_VERBOSE, 1)
         self.replays = context.socket(zmq.ROUTER)
         self.rank = rank
-        self.port, self.replay_port = at or (0, 0)
-        if at is None:
-            self.port = self.events.bind_to_random_port("tcp://127.0.0.1")
-            self.replay_port = self.replays.bind_to_random_port("tcp://127.0.0.1")
-        else:
-            self.events.bind(f"tcp://127.0.0.1:{self.port}")
-            self.replays.bind(f"tcp://127.0.0.1:{self.replay_port}")
         self.sent: list[tuple[int, bytes]] = []
         self.next = 0
         self.keeps = keeps
         self.asked: list[int] = []
+        self.port, self.replay_port = at or (0, 0)
+        if at is None:
+            self.port = self.events.bind_to_random_port("tcp://127.0.0.1")
+            self.replay_port = self.replays.bind_to_random_port("tcp://127.0.0.1")
+            return
+        try:
+            self.events.bind(f"tcp://127.0.0.1:{self.port}")
+            self.replays.bind(f"tcp://127.0.0.1:{self.replay_port}")
+        except zmq.ZMQError:
+            self.close()
+            raise
 
     @property
     def template(self) -> str:

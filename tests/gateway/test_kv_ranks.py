@@ -1,7 +1,7 @@
 """Engines with several data-parallel ranks: each rank publishes at ports of its own, and all of them are heard."""
 
 import asyncio
-import socket
+import os
 import time
 from contextlib import asynccontextmanager
 from random import Random
@@ -45,16 +45,18 @@ def index_with(template, ranks, address=ADDRESS):
     return index_of(GatewaySnapshot(routes=(GatewayRoute(model="m", tenants=("acme",), arms=(arm,)),)))
 
 
-def neighbours(count):
-    """The first of so many free ports, one after the other."""
-    for first in range(20_000, 30_000, count):
+def engine(context):
+    """An engine with a publisher for each rank, at neighbouring ports, and the first of these ports."""
+    for first in range(20_000 + os.getpid() % 1000 * 2 * RANKS, 32_000, 2 * RANKS):
+        made = []
         try:
-            for port in range(first, first + count):
-                with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
-        except OSError:
+            places = [(first + rank, first + RANKS + rank) for rank in range(RANKS)]
+            made.extend(KvPublisher(context, at=place, rank=rank) for rank, place in enumerate(places))
+        except zmq.ZMQError:
+            for publisher in made:
+                publisher.close()
             continue
-        return first
+        return first, made
     raise AssertionError("no neighbouring ports are free")
 
 
@@ -96,8 +98,7 @@ async def until(condition, what, seconds=10.0):
 async def listening(before=()):
     """``before`` = what the ranks said before the subscriber came."""
     context = zmq.asyncio.Context()
-    first = neighbours(2 * RANKS)
-    publishers = [KvPublisher(context, at=(first + rank, first + RANKS + rank), rank=rank) for rank in range(RANKS)]
+    first, publishers = engine(context)
     for rank, events in before:
         publishers[rank].record(*events)
     router, registry = Router(), CollectorRegistry()
