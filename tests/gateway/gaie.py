@@ -145,13 +145,20 @@ def _picker(port: int, *, is_encrypted: bool) -> Json:
 
 def _picked_host() -> Json:
     turns = typed("envoy.load_balancing_policies.round_robin", f"{_POLICIES}.round_robin.v3.RoundRobin")
+    nothing = typed(
+        "envoy.load_balancing_policies.subset",
+        f"{_POLICIES}.subset.v3.Subset",
+        fallback_policy="NO_FALLBACK",
+        subset_selectors=[{"keys": ["never"]}],
+        subset_lb_policy={"policies": [{"typed_extension_config": turns}]},
+    )
     sources = [{"header": DESTINATION}, {"metadata": {"key": "envoy.lb", "path": [{"key": DESTINATION}]}}]
     override = typed(
         "envoy.load_balancing_policies.override_host",
         f"{_POLICIES}.override_host.v3.OverrideHost",
         override_host_sources=sources,
         selected_host_key={"key": "envoy.lb", "path": [{"key": f"{DESTINATION}-served"}]},
-        fallback_policy={"policies": [{"typed_extension_config": turns}]},
+        fallback_policy={"policies": [{"typed_extension_config": nothing}]},
     )
     return {"policies": [{"typed_extension_config": override}]}
 
