@@ -102,6 +102,11 @@ class PickerService:
             self._listener = await loop.create_server(server.connection, sock=bound.dup(), ssl=context, backlog=BACKLOG)
         _log.info("picker.listening", is_encrypted=context is not None)
 
+    def look(self) -> None:
+        """See whether the certificate was renewed; it is looked for now and then anyway."""
+        if self._certificate is not None:
+            self._certificate.look()
+
     async def drain(self, deadline_seconds: float) -> None:
         """Let every request end, but no longer than this."""
         if self._certificate is not None:
@@ -127,7 +132,7 @@ class _Certificate:
         self.context.set_alpn_protocols(["h2"])
         self._read = self._when()
         self.context.load_cert_chain(*self._files)
-        self._timer = asyncio.get_running_loop().call_later(CERTIFICATE_SECONDS, self._look)
+        self._timer = asyncio.get_running_loop().call_later(CERTIFICATE_SECONDS, self._look_again)
 
     def stop(self) -> None:
         """Look no more."""
@@ -136,8 +141,12 @@ class _Certificate:
     def _when(self) -> tuple[int, ...]:
         return tuple(os.stat(file).st_mtime_ns for file in self._files)
 
-    def _look(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(CERTIFICATE_SECONDS, self._look)
+    def _look_again(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(CERTIFICATE_SECONDS, self._look_again)
+        self.look()
+
+    def look(self) -> None:
+        """Use the files as they are now, if they have changed and can be read."""
         try:
             if (now := self._when()) == self._read:
                 return

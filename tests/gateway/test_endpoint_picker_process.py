@@ -1,10 +1,13 @@
 """The endpoint picker as a process: when it says that it serves, how it ends, and settings that can't be."""
 
+import asyncio
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,8 +15,12 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
+from gateway.decision import DecisionCore
+from gateway.endpoint_picker import CorePicker
 from gateway.errors import GatewayError
-from gateway.settings import read_settings
+from gateway.picker_service import PickerService
+from gateway.settings import PickerSettings, read_settings
+from tests.gateway.certificates import certificate
 from tests.gateway.conftest import FakeControlPlane, answer, end_gateway, free_port, make_gateway, read_request
 from tests.gateway.gaie import proxy
 from tests.gateway.simulated import MODEL, simulated_engine
@@ -92,6 +99,44 @@ def test_a_port_that_is_taken_ends_the_gateway_with_its_name(tmp_path, world, un
         assert not (tmp_path / "d.sock").exists()
     finally:
         end_gateway(made)
+
+
+async def test_a_renewed_certificate_is_used_and_half_a_renewal_is_not(tmp_path):
+    file = certificate(tmp_path, "picker")
+    settings = PickerSettings(port=free_port(), tls_cert_file=file, tls_key_file=file)
+    told = {"now_unix_seconds": time.time, "now_monotonic_seconds": time.monotonic, "decided": lambda *_: None}
+    service = PickerService(settings, CorePicker(DecisionCore(), **told), lambda: True)
+    await service.start(lambda: False, shares_port=False)
+    try:
+        first = await shown(settings.port)
+        file.write_bytes(b"half of a")
+        service.look()
+        assert await shown(settings.port) == first
+        certificate(tmp_path, "picker")
+        service.look()
+        assert await shown(settings.port) != first
+    finally:
+        await service.drain(1)
+
+
+async def shown(port):
+    """The certificate of a new connection, which is HTTP/2."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
+    found = writer.get_extra_info("ssl_object")
+    assert found.selected_alpn_protocol() == "h2"
+    writer.close()
+    return found.getpeercert(binary_form=True)
+
+
+async def test_a_certificate_that_can_not_be_read_is_named(tmp_path):
+    settings = PickerSettings(port=free_port(), tls_cert_file=tmp_path / "none.pem", tls_key_file=tmp_path / "none.key")
+    told = {"now_unix_seconds": time.time, "now_monotonic_seconds": time.monotonic, "decided": lambda *_: None}
+    service = PickerService(settings, CorePicker(DecisionCore(), **told), lambda: True)
+    with pytest.raises(GatewayError, match=r"none\.pem and .*none\.key: No such file"):
+        await service.start(lambda: False, shares_port=False)
 
 
 @pytest.mark.parametrize(
