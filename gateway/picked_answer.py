@@ -166,7 +166,7 @@ class FilteredWholeAnswer(WholeAnswer):
     def feed(self, data: bytes, now: float) -> bytes:
         """Nothing, unless there is too much of it and the policy lets it pass then."""
         if self._kept is None:
-            return data
+            return data if self._may_pass else b""
         if len(self._kept) + len(data) <= MAX_WHOLE_BYTES:
             super().feed(data, now)
             return b""

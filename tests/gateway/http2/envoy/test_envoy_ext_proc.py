@@ -6,11 +6,8 @@ import socket
 import httpx2
 import pytest
 
-from fleet.output_policy import FilterPolicy, OwnPattern
 from gateway.body_edits import Edit
 from gateway.ext_proc_contract import ChosenFilter, Pick, Reply
-from gateway.ext_proc_filters import OutputFilters
-from gateway.output_filter.channel import CompiledPolicy
 from gateway.refusals import error_body
 
 PATH = "/v1/chat/completions"
@@ -178,19 +175,6 @@ def test_a_filter_that_raises_cuts_the_answer_or_makes_it_a_503_never_a_clean_en
     if answer is not None:  # Envoy had not sent the headers yet
         assert (answer.status_code, answer.content) == (503, b"")
     assert "ext_proc_error" in lab.log()[0].details
-
-
-def test_the_product_s_own_filter_masks_a_split_value(lab, filters, until):
-    policy = CompiledPolicy(FilterPolicy(classes={}, patterns=(OwnPattern(name="word", pattern="secret"),)))
-    counts = []
-    chooser = OutputFilters(
-        {"pii": policy}, key_of=lambda metadata: b"", on_counts=lambda _, found: counts.append(found)
-    )
-    lab.chooser = chooser.choose
-    answer = filters.post(PATH, content=b'{"stream":1}', headers={"x-test-filter": "pii"})
-    assert answer.text == "".join(f'data: {{"t":"[WORD] {n}"}}\n\n' for n in range(3))
-    until(lambda: counts == [{"word": 3}], "the counts")
-    assert filters.post(PATH, content=b"{}", headers={"x-test-filter": "other"}).status_code == 503
 
 
 def test_a_filter_that_ends_the_answer_stops_the_engine_and_the_client_gets_a_clean_end(lab, filters, until):
