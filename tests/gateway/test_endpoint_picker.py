@@ -374,6 +374,29 @@ async def test_a_whole_answer_is_filtered_before_anything_of_it_leaves(world):
     assert house.held == NOTHING
 
 
+@pytest.mark.parametrize(("mode", "status"), [("mask", None), ("block", 400)])
+async def test_trailers_are_an_end_too(world, mode, status):
+    house = House(world, policy=secret(mode))
+    talk = house.answered(await house.asked(stream=False), WHOLE, kind="application/json", ends=False)
+    talk.say("response_trailers")
+    if status is None:
+        assert talk.body("response_body") == WHOLE.replace(b"secret", b"[WORD]")
+        assert talk.kinds()[-3:] == ["response_headers", "response_body", "response_trailers"]
+    else:
+        assert talk.call.sent[-1].immediate_response.status.code == status
+    assert house.ended[0].settled.usage == TokenUsage(9, 0, 2)
+
+
+@pytest.mark.parametrize("policy", [None, "mask"])
+async def test_an_answer_without_a_body_is_over_at_its_headers(world, policy):
+    house = House(world, policy=policy and secret(policy))
+    talk = await house.asked(stream=False)
+    talk.say("response_headers", headers={":status": "204"}, end_of_stream=True)
+    assert (talk.kinds()[-1], house.ended[0].ending.end) == ("response_headers", End.WHOLE)
+    talk.handler.closed()
+    assert house.held == NOTHING
+
+
 async def test_a_stream_ends_before_what_is_blocked_and_is_charged_until_then(world):
     house = House(world, policy=secret("block"))
     event = b'data: {"choices":[{"index":0,"delta":{"content":"%b"}}]}\n\n'
