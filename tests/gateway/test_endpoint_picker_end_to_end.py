@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import httpx2
@@ -184,6 +185,31 @@ def test_a_client_that_leaves_aborts_the_engine_and_pays_for_what_it_got(pool, u
     record = new_record(pool, until, since)
     assert (record["end"], record["basis"]) == ("client_left", "counted")
     assert 0 < record["output_tokens"] < 2000
+
+
+def test_clients_that_leave_at_any_moment_leave_nothing_held(pool, until):
+    """Before the answer, in it, or not at all, with a route that lets six go at once, so that others wait."""
+    use(pool, until, concurrent_requests=6)
+
+    def visit(number):
+        try:
+            body = {"max_tokens": 12, "ignore_eos": True, "messages": [{"role": "user", "content": f"prompt {number}"}]}
+            chat = {"model": MODEL, "stream": True, **body}
+            timeout = httpx2.Timeout(30, read=(0.05, 0.2, 30)[number % 3])
+            url = f"{pool.proxy.url}{CHAT}"
+            with httpx2.stream("POST", url, json=chat, headers=pool.headers(), timeout=timeout) as answer:
+                for piece, _ in enumerate(answer.iter_bytes()):
+                    if piece == number % 7 + 1:
+                        break
+        except httpx2.TimeoutException:
+            pass
+        return True
+
+    with ThreadPoolExecutor(16) as clients:
+        assert all(clients.map(visit, range(64)))
+    until(pool.is_idle, "nothing held")
+    assert pool.ask().status_code == 200
+    use(pool, until)
 
 
 def test_only_endpoints_of_the_subset_are_picked(pool):
