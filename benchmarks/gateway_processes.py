@@ -108,14 +108,14 @@ def plain_envoy(core: str, folder: Path, ports: Sequence[int]) -> Iterator[Conte
 
 @contextmanager
 def our_gateway(
-    core: str, folder: Path, ports: Sequence[int], *, output_filter: str = NO_FILTER
+    core: str, folder: Path, ports: Sequence[int], *, output_filter: str = NO_FILTER, workers: int = 1
 ) -> Iterator[Contender]:
     """The product with everything on, from a snapshot on its disk: one route with the guard, one without.
 
     ``output_filter``: of a third route, which has the guard too.
     """
     state = folder / "state"
-    state.mkdir()
+    state.mkdir(parents=True)
     SnapshotStore(state / "snapshot.json").save(_snapshot(ports, output_filter))
     (folder / "token").write_text("none\n")
     port = free_port()
@@ -127,6 +127,7 @@ def our_gateway(
         "listen_port": port,
         "admin_port": free_port(),
         "ready_file": str(folder / "ready.json"),
+        "workers": workers,
     }
     (folder / "settings.json").write_text(json.dumps(settings))
     command = (sys.executable, "-m", "gateway", "--settings", str(folder / "settings.json"))

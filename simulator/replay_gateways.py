@@ -8,8 +8,9 @@ from random import Random
 from fleet.snapshot import GatewayEndpoint
 from gateway.router import EngineMetrics, InFlight, Router, RouterSettings, RoutingRequest
 
-SHARING_DELAY_SECONDS = 0.005
-"""From one gateway's word to the others, and from an engine's KV event to the gateways."""
+SHARING_DELAY_SECONDS = 0.05
+"""From one gateway's word to the others, and from an engine's KV event to the gateways: more than it takes through a
+real server, where notes of 20 ms go together (benchmarks/routing_notes.py)."""
 
 
 class Sharing(StrEnum):
