@@ -9,9 +9,18 @@ from functools import lru_cache
 from importlib.resources import files
 
 from engines.describe import metrics
-from engines.tables import EngineTable
+from engines.tables import MetricsTable, Operations
 from fleet.engine import MetricsDialect
 from fleet.spec import EngineName
+from fleet.value import Value
+
+
+class RequestTable(Value, extra="ignore"):
+    """The part of an engine's table that is about requests; the catalogue reads the whole of it."""
+
+    metrics: tuple[MetricsTable, ...]
+    cache_salt: Operations = Operations()
+    text: Operations = Operations()
 
 
 @lru_cache(maxsize=1)
@@ -36,7 +45,7 @@ def text_operations() -> Mapping[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=1)
-def _tables() -> Mapping[str, EngineTable]:
+def _tables() -> Mapping[str, RequestTable]:
     root = files("engines")
     texts = {name: root.joinpath(f"data/engines/{name}.toml").read_text(encoding="utf-8") for name in EngineName}
-    return {name.value: EngineTable.model_validate(tomllib.loads(text)) for name, text in texts.items()}
+    return {name.value: RequestTable.model_validate(tomllib.loads(text)) for name, text in texts.items()}
