@@ -13,6 +13,7 @@ import pytest
 from fleet.snapshot import GatewayTenant
 from gateway.stream_usage import StreamUsage
 from tests.gateway.conftest import answer, chunk, read_request
+from tests.gateway.leaving import held
 
 CHAT = "/v1/chat/completions"
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -97,6 +98,7 @@ def client(gateway, world, engine, until):
         publish(gateway, world, engine.address)
         engine.status = 200
         until(lambda: goes_straight(client, engine), "the route without the guard")
+        until(lambda: held(gateway) == 0, "the charge of what was asked before")
         yield client
 
 
@@ -251,6 +253,7 @@ def test_no_engine_is_an_error_in_the_usual_form_and_costs_nothing(gateway, clie
 def test_an_end_makes_room_for_the_next(gateway, client, world, engine, until):
     publish(gateway, world, engine.address, concurrent_requests=1)
     until(lambda: client.post(CHAT, json=chat()).headers.get("x-ratelimit-limit-requests") == "1", "the limit")
+    until(lambda: held(gateway) == 0, "the end of what was asked before")
     with client.stream("POST", CHAT, json=chat(event(), stream=True, then="wait")) as stream:
         next(stream.iter_raw())
         assert client.post(CHAT, json=chat()).status_code == 429
