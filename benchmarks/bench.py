@@ -1,8 +1,9 @@
 """Runs the benchmarks of the gateway one after the other and writes docs/reference/performance.md: ``make bench``.
 
 What each prints stands in the page as it came, with the machine and the versions. A benchmark that misses a bar or
-can't run does not stop the others; the exit code is 1 then. ``--quick`` only shows that they work and writes nothing
-unless ``--write`` says where.
+fails does not stop the others; the exit code is 1 then. One whose engine, server, tool or trace is not here says so and
+fails nothing. ``--quick`` only shows that they work, so that bars don't count, and writes nothing unless ``--write``
+says where.
 """
 
 import argparse
@@ -11,13 +12,15 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "reference" / "performance.md"
-HEADINGS = {0: "every bar is met", 1: "a bar is missed", 2: "not valid, or not run"}
+MET, MISSED, NOT_VALID, NOT_RUN = range(4)
+HEADINGS = {MET: "every bar is met", MISSED: "a bar is missed", NOT_VALID: "not valid", NOT_RUN: "not run"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +29,20 @@ class Benchmark:
 
     title: str
     file: str
-    quick: Sequence[str] | None = ()
-    """Its arguments where it only has to show that it works; ``None`` = then it is left out."""
+    quick: Sequence[str] = ()
+    """Its arguments where it only has to show that it works."""
 
 
 BENCHMARKS = (
     Benchmark("Speed: over plain Envoy and beside other routers", "gateway_speed.py", ("--quick", "--without-peers")),
+    Benchmark("Speed: what a second worker costs", "gateway_workers.py", ("--quick",)),
     Benchmark("Routing: a real trace in the reference model", "routing.py", ("--quick",)),
-    Benchmark("Routing: sessions on two real engines", "engine_routing.py", None),
+    Benchmark("Routing: word between gateways through a real server", "routing_notes.py", ("--requests", "50")),
+    Benchmark("Routing: sessions on two real engines", "engine_routing.py", ("--rounds", "1")),
     Benchmark("Fair queues: one tenant floods", "fair_queue.py", ("--seeds", "1")),
     Benchmark("Output filter: the cost of a chunk", "output_filter.py", ("--chunks", "5000", "--rounds", "1")),
     Benchmark("Output filter: a chunk's whole way through the gateway", "output_filter_path.py", ("--quick",)),
-    Benchmark("Endpoint picker and filter over ext_proc", "ext_proc.py", None),
+    Benchmark("Endpoint picker and filter over ext_proc", "ext_proc.py"),
 )
 
 
@@ -48,23 +53,25 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help=f"the page; without --quick it is {PAGE.relative_to(ROOT)}")
     options = parser.parse_args()
     page = options.write or (None if options.quick else PAGE)
-    sections, worst = [], 0
-    for benchmark in BENCHMARKS:
-        if options.quick and benchmark.quick is None:
-            continue
-        print(f"\n== {benchmark.title} ({benchmark.file})", flush=True)
-        code, text = _run(benchmark, (benchmark.quick or ()) if options.quick else ())
-        worst = max(worst, min(code, 1))
-        sections.append(_section(benchmark, code, text))
+    sections, lines, failed = [], [], 0
+    for place, benchmark in enumerate(BENCHMARKS, 1):
+        print(f"\n== {place} of {len(BENCHMARKS)}: {benchmark.title} ({benchmark.file})", flush=True)
+        began = time.monotonic()
+        code, text = _run(benchmark, benchmark.quick if options.quick else ())
+        took = time.monotonic() - began
+        failed += code not in ((MET, MISSED, NOT_RUN) if options.quick else (MET, NOT_RUN))
+        lines.append(f"{benchmark.file:<24} {took:5.0f} s   {HEADINGS.get(code, f'failed with {code}')}")
+        sections.append(_section(benchmark, code, text, took))
+    print("\n" + "\n".join(lines))
     if page is not None:
         page.write_text(f"{_head()}\n" + "\n".join(sections), encoding="utf-8")
         print(f"\nwrote {page}")
-    return worst
+    return 1 if failed else 0
 
 
 def _run(benchmark: Benchmark, arguments: Sequence[str]) -> tuple[int, str]:
     """The exit code and what it printed, which is shown as it comes."""
-    command = (sys.executable, str(Path(__file__).with_name(benchmark.file)), *arguments)
+    command = (sys.executable, "-u", str(Path(__file__).with_name(benchmark.file)), *arguments)
     lines = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT) as process:  # noqa: S603
         for line in process.stdout or ():
@@ -73,9 +80,10 @@ def _run(benchmark: Benchmark, arguments: Sequence[str]) -> tuple[int, str]:
     return process.returncode, "".join(lines)
 
 
-def _section(benchmark: Benchmark, code: int, text: str) -> str:
-    heading = HEADINGS.get(code, HEADINGS[2])
-    return f"## {benchmark.title}\n\n`benchmarks/{benchmark.file}`: {heading}.\n\n```text\n{text.rstrip()}\n```\n"
+def _section(benchmark: Benchmark, code: int, text: str, took: float) -> str:
+    heading = HEADINGS.get(code, f"failed with {code}")
+    about = f"`benchmarks/{benchmark.file}`: {heading}, in {took:.0f} s."
+    return f"## {benchmark.title}\n\n{about}\n\n```text\n{text.rstrip()}\n```\n"
 
 
 def _head() -> str:

@@ -35,13 +35,13 @@ WAYS: dict[str, Callable[[int], str]] = {
 
 
 def main() -> int:
-    """Play and print; 1 when a bar is missed, 2 when no engine can run here."""
+    """Play and print; 1 when a bar is missed, 3 when no engine can run here."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     if missing := why_not():
         print(missing, file=sys.stderr)
-        return 2
+        return 3
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # the engines end with it
     with (
         tempfile.TemporaryDirectory() as folder,

@@ -67,7 +67,7 @@ class Run:
 
 
 def main() -> int:
-    """Run everything; 1 when a bar is missed, 2 when the run says nothing."""
+    """Run everything; 1 when a bar is missed, 2 when the run says nothing, 3 without its tools."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round: whether it works, not how fast it is")
     parser.add_argument("--seconds", type=int, default=4)
@@ -77,7 +77,7 @@ def main() -> int:
     options = parser.parse_args()
     if missing := [tool for tool in ("wrk", "taskset") if shutil.which(tool) is None]:
         print(f"{' and '.join(missing)} missing; on Debian: apt-get install wrk util-linux", file=sys.stderr)
-        return 2
+        return 3
     cores = Cores()
     seconds, rounds = (1, 1) if options.quick else (options.seconds, options.rounds)
     with tempfile.TemporaryDirectory() as folder, _contenders(cores, Path(folder)) as (direct, ways, ports):

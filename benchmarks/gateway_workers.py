@@ -25,7 +25,7 @@ ROUTES = {UNGUARDED: "guard off", GUARDED: "guard on"}
 
 
 def main() -> int:
-    """Run and print; 1 when the bar is missed, 2 when nothing can be measured here."""
+    """Run and print; 1 when the bar is missed, 3 when nothing can be measured here."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round: whether it works")
     parser.add_argument("--seconds", type=int, default=4)
@@ -33,7 +33,7 @@ def main() -> int:
     options = parser.parse_args()
     if missing := [tool for tool in ("wrk", "taskset") if shutil.which(tool) is None]:
         print(f"{' and '.join(missing)} missing; on Debian: apt-get install wrk util-linux", file=sys.stderr)
-        return 2
+        return 3
     seconds, rounds = (1, 1) if options.quick else (options.seconds, options.rounds)
     cores, report = Cores(), Report()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:

@@ -54,7 +54,7 @@ class Bars:
 
 
 def main() -> int:
-    """Run everything and print; 1 when a bar is missed."""
+    """Run everything and print; 1 when a bar is missed, 3 without the trace."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace", type=Path, default=TRACE)
     parser.add_argument("--quick", action="store_true", help="the main cell alone")
@@ -64,7 +64,7 @@ def main() -> int:
         undisturbed = main_cell(trace, bars)
     except TraceError as error:
         print(f"{error}; give Mooncake's conversation trace by --trace", file=sys.stderr)
-        return 2
+        return 3
     if not options.quick:
         policies(trace)
         cells(trace, bars, undisturbed)

@@ -22,13 +22,13 @@ from tests.gateway.shared_servers import MISSING, PROGRAM, SharedServer  # noqa:
 
 
 def main() -> int:
-    """Measure and print; 1 when the simulator assumes less than is true, 2 when there is no server."""
+    """Measure and print; 1 when the simulator assumes less than is true, 3 when there is no server."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=500)
     options = parser.parse_args()
     if PROGRAM is None:
         print(MISSING)
-        return 2
+        return 3
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         server = SharedServer(Path(folder), keeps=False)
