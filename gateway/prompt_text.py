@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 _FIRST = ("tools", "functions", "instructions", "system")
 """What templates put before the messages."""
-_TEXT_TYPES = frozenset({"text", "input_text", "output_text"})
+_TEXT_TYPES = ("text", "input_text", "output_text")
+"""No set: what is looked for in it is whatever a client wrote, lists among it."""
 _LARGEST_TOKEN = 2**32
 
 

@@ -111,6 +111,7 @@ class RealtimeMeter:
             self._context_tokens, self._new_tokens = usage.input_tokens + usage.output_tokens, 0
         if self._answers:
             self._holds.end(self._answers.popleft(), End.WHOLE, usage)
+            self._asked_for = min(self._asked_for, len(self._answers))  # it may never have said that one began
 
 
 def _stated_output(message: Mapping[str, object]) -> int | None:

@@ -18,6 +18,7 @@ from gateway.router import Choice, InFlight, Router, RouterSettings
 from gateway.routing_notes import Hearsay, NoteError, NoteKind, RoutingNote, read_note
 
 FLUSH_SECONDS = 0.02
+LOOK_SECONDS = 1.0
 ALIVE_SECONDS = 5.0
 SILENT_SECONDS = 15.0
 """The requests of a gateway that says nothing for so long are over."""
@@ -46,6 +47,8 @@ class TellingRouter(Router):
         super().__init__(settings)
         self.name = name
         self.notes: list[RoutingNote] = []
+        self.has_notes = asyncio.Event()
+        """Set with the first of them."""
         self._numbers = count(1)
 
     def send(self, choice: Choice, now: float, *, place: int = 0, is_watched: bool = True) -> InFlight:
@@ -63,6 +66,8 @@ class TellingRouter(Router):
         return in_flight
 
     def _add(self, note: RoutingNote) -> None:
+        if not self.notes:
+            self.has_notes.set()
         if len(self.notes) < MOST_NOTES:
             self.notes.append(note)
 
@@ -103,6 +108,7 @@ class RoutingNews:
     async def tell(self) -> None:
         """Send what has come together; what can't be sent is dropped."""
         notes, self._router.notes = self._router.notes, []
+        self._router.has_notes.clear()
         now, name = self._clock(), self._router.name
         is_due = now - self._told_at >= ALIVE_SECONDS
         if not (notes or is_due):
@@ -144,7 +150,11 @@ class RoutingNews:
         self._notes.labels("told").inc(len(notes))
 
     async def _tell_on(self) -> None:
+        """A moment after the first note, so that more of them go together; a quiet gateway looks once a second."""
         while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await self._router.has_notes.wait()
             await asyncio.sleep(FLUSH_SECONDS)
             await self.tell()
             self.forget_silent(self._clock())

@@ -45,11 +45,11 @@ class Sharing:
             self._tasks.append(task)
 
     async def close(self) -> None:
-        """After the last request."""
-        await self._news.close()
+        """After the last request; the loops first, since the last word closes what they listen on."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._news.close()
         await self._keeper.close()
 
 

@@ -13,7 +13,8 @@ import httpx2
 
 from local.tiny_model import make
 from local.vllm_on_cpu import ENVIRONMENT
-from tests.gateway.conftest import free_port, without_preload
+from tests.free_ports import free_port
+from tests.gateway.conftest import without_preload
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / ".tools" / "vllm" / "bin" / "vllm"

@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,6 +17,7 @@ import httpx2
 import pytest
 
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute, GatewaySnapshot, GatewayTenant
+from tests.free_ports import free_port
 
 DEADLINE_SECONDS = 10.0
 ENVOY = Path(sys.executable).with_name("envoy")
@@ -241,12 +241,6 @@ class FakeServers:
             await asyncio.wait(tuple(self._tasks))
         await asyncio.sleep(0)
         return 0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

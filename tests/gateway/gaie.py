@@ -16,7 +16,8 @@ from pathlib import Path
 import httpx2
 
 from gateway.envoy_types import Json, message, socket_address, typed
-from tests.gateway.conftest import DEADLINE_SECONDS, ENVOY, free_port, wait_for, without_preload
+from tests.free_ports import free_port
+from tests.gateway.conftest import DEADLINE_SECONDS, ENVOY, wait_for, without_preload
 
 _HTTP = "envoy.extensions.filters.http"
 _POLICIES = "envoy.extensions.load_balancing_policies"

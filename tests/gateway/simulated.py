@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import httpx2
 
-from tests.gateway.conftest import DEADLINE_SECONDS, World, free_port, wait_for
+from tests.free_ports import free_port
+from tests.gateway.conftest import DEADLINE_SECONDS, World, wait_for
 
 MODEL = "acme-chat"
 OTHER_MODEL = "both-chat"

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.affinity import conversation_key
@@ -65,6 +65,7 @@ def check_error(decision, path):
     assert set(error) == ({"type", "message"} if path in ANTHROPIC_PATHS else {"message", "type", "param", "code"})
 
 
+@example({"messages": [{"role": "user", "content": [{"type": [], "text": "a"}]}]}, "/v1/chat/completions", "acme-chat")
 @given(DOCUMENTS, st.sampled_from(JSON_PATHS), st.sampled_from(["acme-chat", "acme-alias", "nobody-chat"]))
 def test_whatever_the_members_hold_it_is_decided_and_an_engine_gets_valid_json(core, world, document, path, model):
     body = json.dumps({"model": model, **document}).encode()

@@ -12,8 +12,9 @@ import pytest
 
 from fleet.output_policy import FilterPolicy, NamedFilter, OwnPattern
 from fleet.snapshot import GatewayTenant
+from tests.free_ports import free_port
 from tests.gateway.certificates import certificate
-from tests.gateway.conftest import end_gateway, free_port, make_gateway
+from tests.gateway.conftest import end_gateway, make_gateway
 from tests.gateway.gaie import proxy
 from tests.gateway.simulated import MODEL, OTHER_MODEL, simulated_engine
 

@@ -20,8 +20,9 @@ from gateway.endpoint_picker import CorePicker
 from gateway.errors import GatewayError
 from gateway.picker_service import PickerService
 from gateway.settings import PickerSettings, read_settings
+from tests.free_ports import free_port
 from tests.gateway.certificates import certificate
-from tests.gateway.conftest import FakeControlPlane, answer, end_gateway, free_port, make_gateway, read_request
+from tests.gateway.conftest import FakeControlPlane, answer, end_gateway, make_gateway, read_request
 from tests.gateway.gaie import proxy
 from tests.gateway.simulated import MODEL, simulated_engine
 

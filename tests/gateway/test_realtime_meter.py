@@ -67,6 +67,16 @@ def test_whatever_is_said_in_whatever_order_nothing_is_held_when_it_is_over(step
     assert all(settled is not None for settled, *_ in ended)
 
 
+def test_an_answer_that_ended_without_a_beginning_is_not_taken_back_by_a_later_error():
+    meter, budgets, ended = metered()
+    client(meter, ASKS)
+    engine(meter, "response.done", usage=USAGE)
+    engine(meter, "error")
+    assert meter.is_idle
+    assert len(budgets) == 0
+    assert len(ended) == 1
+
+
 def test_an_answer_is_charged_by_the_engines_figures_wherever_they_stand():
     meter, _, ended = metered()
     client(meter, ASKS)

@@ -10,12 +10,9 @@ import time
 import httpx2
 import pytest
 
+from tests.free_ports import free_port
+
 ENGINE = ("vllm", "serve", "model/tiny", "--served-model-name", "tiny", "--max-model-len", "4096", "--host=127.0.0.1")
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def command(port, *own):

@@ -25,6 +25,7 @@ from gateway.access_log_service import AccessLogReceiver
 from gateway.envoy_types import message, socket_address, typed
 from gateway.ext_proc import METHOD, ExternalProcessor
 from gateway.http2.grpc_server import grpc_server
+from tests.free_ports import free_port
 
 _HTTP = "envoy.extensions.filters.http"
 _POLICIES = "envoy.extensions.load_balancing_policies"
@@ -364,12 +365,6 @@ async def _request(reader):
             break
         body += piece[:-2]
     return head, body
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture(scope="module")
