@@ -138,6 +138,21 @@ def our_gateway(
             yield Contender(port, [*decision, *envoy])
 
 
+@contextmanager
+def constant_decision(core: str, folder: Path, ports: Sequence[int]) -> Iterator[Contender]:
+    """The product's Envoy with an answer that costs next to nothing in the place of its decision."""
+    state = folder / "state"
+    state.mkdir(parents=True)
+    port = free_port()
+    told = (str(folder), str(port), str(free_port()), *(f"127.0.0.1:{one}" for one in ports))
+    command = (sys.executable, str(HERE / "gateway_constant.py"), *told)
+    with started(core, command, log=folder / "constant.log") as decision:
+        _await((state / "envoy.json").exists, "the constant decision")
+        with started(core, envoy_command(state / "envoy.json"), log=folder / "envoy.log") as envoy:
+            await_port(port)
+            yield Contender(port, [*decision, *envoy])
+
+
 def envoy_command(file: Path) -> Sequence[str]:
     """One Envoy of one thread."""
     return (str(ENVOY), "-c", str(file), "--concurrency", "1", "--disable-hot-restart", "-l", "error")

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import gateway_trials as trials
 from gateway_peers import PEERS, running, why_not
-from gateway_processes import GUARDED, UNGUARDED, Contender, Cores, engines, our_gateway, plain_envoy
+from gateway_processes import GUARDED, UNGUARDED, Contender, Cores, constant_decision, engines, our_gateway, plain_envoy
 from gateway_trials import Way
 
 GENERATOR_OVER_PLAIN = 3.0
@@ -29,6 +29,8 @@ ADDED_P50_MS, ADDED_P99_MS = 1.5, 5.0
 ASKED_CHUNK_US, INJECTED_CHUNK_US, GUARD_CHUNK_US = 10.0, 40.0, 20.0
 MEMORY_MIB = 120.0
 PLAIN, OFF, ON = "plain Envoy", "gateway, guard off", "gateway, guard on"
+CONSTANT = "the gateway's Envoy, with a decision that costs nothing"
+"""What no decision can get below."""
 
 
 @dataclass(slots=True)
@@ -80,12 +82,12 @@ def main() -> int:
         return 3
     cores = Cores()
     seconds, rounds = (1, 1) if options.quick else (options.seconds, options.rounds)
-    with tempfile.TemporaryDirectory() as folder, _contenders(cores, Path(folder)) as (direct, ways, ports):
+    with tempfile.TemporaryDirectory() as folder, _contenders(cores, Path(folder)) as (direct, ways, constant, ports):
         run = Run(Report(), cores.load, Path(folder), seconds, rounds)
         print(
             f"load {os.getloadavg()[0]:.1f}, {rounds} rounds of {seconds} s, load core {cores.load}, {cores.contender}"
         )
-        is_valid = _requests(run, direct, ways)
+        is_valid = _requests(run, direct, [*ways, constant])
         _latencies(run, ways)
         _streams(run, ways)
         run.report.add(
@@ -102,13 +104,15 @@ def main() -> int:
 
 
 @contextmanager
-def _contenders(cores: Cores, folder: Path) -> Iterator[tuple[Way, list[Way], Sequence[int]]]:
+def _contenders(cores: Cores, folder: Path) -> Iterator[tuple[Way, list[Way], Way, Sequence[int]]]:
     with ExitStack() as stack:
         ports = stack.enter_context(engines(cores.load, folder))
         plain = stack.enter_context(plain_envoy(cores.contender, folder, ports))
         ours = stack.enter_context(our_gateway(cores.contender, folder, ports))
         ways = [Way(PLAIN, plain, GUARDED), Way(OFF, ours, UNGUARDED), Way(ON, ours, GUARDED)]
-        yield Way("engine directly", Contender(ports[0], []), GUARDED), ways, ports
+        constant = stack.enter_context(constant_decision(cores.contender, folder / "constant", ports))
+        direct = Way("engine directly", Contender(ports[0], []), GUARDED)
+        yield direct, ways, Way(CONSTANT, constant, UNGUARDED), ports
 
 
 def _requests(run: Run, direct: Way, ways: Sequence[Way]) -> bool:
