@@ -42,6 +42,13 @@ _TEXT_PARTS = frozenset(
         "reasoning_text", "tool_use", "tool_result", "message", "function_call", "function_call_output",
     }
 )  # fmt: skip
+_MEDIA_MEMBERS = (
+    "image", "image_url", "image_pil", "image_embeds", "input_image", "video", "video_url", "video_embeds", "audio",
+    "audio_url", "audio_embeds", "input_audio", "prompt_embeds", "file", "file_url", "file_data", "file_id",
+)  # fmt: skip
+"""By these some engines find media in a part, whatever type it states."""
+_MESSAGES = frozenset({"messages", "input"})
+"""Holders whose items may be messages; a part of a message is none, also if it states a role."""
 _HOLDERS = ("messages", "input", "prompt", "system", "documents", "query", "queries", "content", "output")
 """Members whose values hold content parts."""
 _FREE_CHOICES = frozenset({"auto", "none"})
@@ -73,7 +80,7 @@ def _fields(document: Mapping[str, object], path: str) -> Iterator[ClosedField]:
         yield from _other_grammars(document)
     if path in {MULTIMODAL, MEDIA_SSRF}:
         for holder in _HOLDERS:
-            yield from _media(document.get(holder), f"/{holder}", path)
+            yield from _media(document.get(holder), f"/{holder}", path, is_message=holder in _MESSAGES)
 
 
 def _is_harmless(name: str, value: object) -> bool:
@@ -114,18 +121,23 @@ def _is_strict(holder: object) -> bool:
     return isinstance(holder, Mapping) and bool(holder.get("strict"))
 
 
-def _media(value: object, pointer: str, path: str) -> Iterator[ClosedField]:
+def _media(value: object, pointer: str, path: str, *, is_message: bool = False) -> Iterator[ClosedField]:
     """Parts that are no text, at any depth; for fetching, those that name a place to fetch from."""
     if isinstance(value, list):
         for index, item in enumerate(value):
-            yield from _media(item, f"{pointer}/{index}", path)
+            yield from _media(item, f"{pointer}/{index}", path, is_message=is_message)
     elif isinstance(value, Mapping):
-        kind = value.get("type")
-        is_part = "role" not in value and not (isinstance(kind, str) and kind in _TEXT_PARTS)
-        if is_part and (path == MULTIMODAL or _names_a_place(value)):
+        if _may_be_media(value, is_message=is_message) and (path == MULTIMODAL or _names_a_place(value)):
             yield ClosedField(pointer, path)
         for name in ("content", "output"):
             yield from _media(value.get(name), f"{pointer}/{name}", path)
+
+
+def _may_be_media(value: Mapping[str, object], *, is_message: bool) -> bool:
+    if any(value.get(name) is not None for name in _MEDIA_MEMBERS):
+        return True
+    kind = value.get("type")
+    return not (is_message and "role" in value) and not (isinstance(kind, str) and kind in _TEXT_PARTS)
 
 
 def _names_a_place(value: object) -> bool:
