@@ -19,11 +19,11 @@ from typing import Any
 import httpx2
 
 from control_plane.adapters.clock import SystemClock
-from control_plane.main import open_store
 from control_plane.records import Scope
 from control_plane.services.deployments import stored_from
 from control_plane.services.tokens import TokenService
 from control_plane.settings import settings_of
+from control_plane.storage import open_store
 from fleet.canonical import digest
 from fleet.manifest import PinnedManifest
 

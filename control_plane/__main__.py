@@ -8,9 +8,8 @@ import tempfile
 from pathlib import Path
 
 from control_plane.errors import ControlPlaneError
-from control_plane.main import build_app, token_service
+from control_plane.garbage import unsearched
 from control_plane.records import Scope
-from control_plane.serving import serve
 from control_plane.settings import read_settings, settings_of
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -49,11 +48,15 @@ def _name(text: str) -> str:
 
 
 def _serve(options: argparse.Namespace) -> int:
+    with unsearched():  # each command loads what it needs: a token needs no server
+        from control_plane.serving import serve
     serve(read_settings(options.settings))
     return 0
 
 
 def _token(options: argparse.Namespace) -> int:
+    with unsearched():
+        from control_plane.storage import token_service
     text = token_service(read_settings(options.settings)).create(options.name, options.scope)
     sys.stdout.write(text + "\n")
     return 0
@@ -66,6 +69,8 @@ def _openapi(_options: argparse.Namespace) -> int:
 
 def openapi_text() -> str:
     """The description of the API as it stands in docs/reference/openapi.json."""
+    from control_plane.main import build_app
+
     with tempfile.TemporaryDirectory() as folder:
         settings = settings_of({"database_url": f"sqlite:///{folder}/none.db"})
         return json.dumps(build_app(settings).openapi(), indent=2, sort_keys=True) + "\n"

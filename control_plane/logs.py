@@ -5,10 +5,25 @@ import io
 import logging
 import os
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
 from typing import Any, TextIO, cast
 
-import structlog
+
+@contextlib.contextmanager
+def _absent(package: str) -> Iterator[None]:
+    """What is loaded meanwhile finds no such package; one that is there already stays."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
+with _absent("rich"):  # else it is loaded for tracebacks in colours, which nobody sees in JSON
+    import structlog
 
 SERVER_STARTED = "server.started"
 SERVER_STOPPED = "server.stopped"

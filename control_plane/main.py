@@ -9,11 +9,10 @@ from fastapi import FastAPI
 from control_plane.adapters.clock import SystemClock
 from control_plane.adapters.folders import FolderFeed
 from control_plane.adapters.key_sets import HttpsKeySets
-from control_plane.adapters.migrating import migrate
 from control_plane.adapters.no_cluster import NoCluster
 from control_plane.adapters.processes import Processes
 from control_plane.adapters.prometheus import PrometheusMeter
-from control_plane.adapters.sql import SqlStore, connect
+from control_plane.adapters.sql import SqlStore
 from control_plane.api.application import application
 from control_plane.errors import SettingsError
 from control_plane.loops.review_everything import ReviewWatch
@@ -38,6 +37,7 @@ from control_plane.services.snapshots import SnapshotService
 from control_plane.services.tokens import TokenService
 from control_plane.services.usage import UsageService
 from control_plane.settings import Settings
+from control_plane.storage import open_store
 from control_plane.web import application as web
 from engines import catalogue as engine_catalogue
 from fleet.engine import EngineCatalogue
@@ -90,18 +90,6 @@ class Stopping:
 def build_app(settings: Settings, parts: Parts | None = None) -> FastAPI:
     """The application for a server; its loops run as long as it does."""
     return assemble(settings, parts).app
-
-
-def open_store(settings: Settings) -> SqlStore:
-    """The database at its newest schema."""
-    engine = connect(settings.database_url)
-    migrate(engine)
-    return SqlStore(engine)
-
-
-def token_service(settings: Settings) -> TokenService:
-    """What makes tokens, without the rest of the house."""
-    return TokenService(store=open_store(settings), clock=SystemClock())
 
 
 def assemble(settings: Settings, parts: Parts | None = None) -> Assembly:

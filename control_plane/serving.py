@@ -1,7 +1,6 @@
 """Serving: the sockets are bound first, so that a port in use is one clear sentence; then uvicorn runs."""
 
 import asyncio
-import gc
 import json
 import os
 import signal
@@ -15,13 +14,12 @@ import uvicorn
 from control_plane import logs
 from control_plane.connections import LimitedProtocol
 from control_plane.errors import StartError
+from control_plane.garbage import search_seldom, unsearched
 from control_plane.main import Assembly, assemble
 from control_plane.settings import Settings
 
 GRACE_SECONDS = 5
 BACKLOG = 1024
-GARBAGE_THRESHOLD = 50_000
-"""New objects between two searches for garbage: a review of everything makes many and drops few."""
 
 
 class _Server(uvicorn.Server):
@@ -47,10 +45,7 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.started:
             return
-        # What was read at start stays as long as the server: no search for garbage looks at it again.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(GARBAGE_THRESHOLD)
+        search_seldom()
         try:
             self._ready.write()
         except StartError as error:
@@ -89,7 +84,8 @@ def serve(settings: Settings) -> None:
     """Run until a signal comes; raises `StartError` when a port can't be had, and as `assemble` does."""
     logs.configure()
     with closing(_bind(settings.host, settings.port, "port")) as listener:
-        assembly = assemble(settings)
+        with unsearched():
+            assembly = assemble(settings)
         with _metrics(assembly, settings) as metrics_port:
             url = _url(settings.host, listener.getsockname()[1])
             ready = _Ready(settings.ready_file, url, _url(settings.host, metrics_port))

@@ -19,10 +19,11 @@ from typer.testing import CliRunner
 from cli.client import Api
 from cli.exits import CommandError
 from cli.server_profile import Profile
-from control_plane.main import Assembly, Parts, assemble, open_store
+from control_plane.main import Assembly, Parts, assemble
 from control_plane.ports import FeedError
 from control_plane.records import Launch, Replica, ReplicaState, Scope
 from control_plane.settings import settings_of
+from control_plane.storage import open_store
 from fleet.advisory import AffectedPackage, AffectedRange, Event, EventKind, Label, Record, merge
 from fleet.canonical import digest
 from fleet.facts import AdvisoryData

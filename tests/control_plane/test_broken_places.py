@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from control_plane.__main__ import main
-from control_plane.main import open_store
 from control_plane.settings import read_settings
+from control_plane.storage import open_store
 
 DEADLINE_SECONDS = 60.0
 

@@ -19,9 +19,9 @@ from control_plane import logs
 from control_plane.__main__ import main
 from control_plane.adapters import process_table
 from control_plane.adapters.process_records import ProcessRecords
-from control_plane.main import token_service
 from control_plane.records import Scope
 from control_plane.settings import read_settings
+from control_plane.storage import token_service
 from fleet.api_keys import TOKEN_MARK, is_well_formed
 
 FAKE = Path(__file__).with_name("fake_engine.py")

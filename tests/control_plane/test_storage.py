@@ -1,6 +1,7 @@
 """Storage: the schema on both databases, and what happens when a disk is full or read-only."""
 
 import io
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,10 +10,11 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import event, text
 
 from control_plane.adapters import sql_tables
-from control_plane.adapters.migrating import MIGRATIONS, migrate
+from control_plane.adapters.migrating import MIGRATIONS, migrate, revisions
 from control_plane.adapters.sql import SqlStore, connect
 from control_plane.errors import SettingsError, StorageError
 from control_plane.records import Scope
@@ -44,6 +46,19 @@ def test_the_migrations_go_back_to_nothing_and_forward_again(tmp_path):
         assert set(names) == {"alembic_version"}
     migrate(engine)
     assert SqlStore(engine).problem() is None
+    engine.dispose()
+
+
+def test_the_file_of_a_migration_is_named_by_its_revision():
+    scripts = ScriptDirectory.from_config(config())
+    assert [script.revision for script in scripts.walk_revisions()] == revisions()[::-1]
+
+
+def test_a_database_at_the_newest_schema_is_opened_without_the_program_that_migrates(tmp_path, monkeypatch):
+    engine = connect(f"sqlite:///{tmp_path}/state.db")
+    migrate(engine)
+    monkeypatch.setitem(sys.modules, "alembic", None)
+    migrate(engine)
     engine.dispose()
 
 
