@@ -1,7 +1,7 @@
 """Reads text as units, one plain character each, so that odd forms of a value are found where they stand.
 
 Full-width and other digits, odd spaces and dashes become the plain ones; an escape (``\\u0040``) is one unit;
-characters that show nothing (zero-width, soft hyphen) belong to the unit after them.
+characters that show nothing (zero-width, soft hyphen), escaped or not, belong to the unit after them.
 """
 
 import re
@@ -13,6 +13,8 @@ ESCAPED_QUOTE = "\x00"
 """What an escaped quotation mark reads as: a boundary like the plain one, but it does not end a JSON string."""
 
 _HIDDEN = "\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
+_HIDDEN_CODES = r"00[aA][dD]|034[fF]|180[eE]|200[b-fB-F]|202[a-eA-E]|206[0-46-9]|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF]{2}"
+_UNSEEN = rf"(?:[{_HIDDEN}]|\\{{1,8}}u(?:{_HIDDEN_CODES}))"
 _UNICODE = r"\\{1,8}u[0-9A-Fa-f]{4}"
 _HIGH = r"\\{1,8}u[dD][89abAB][0-9A-Fa-f]{2}"
 _LOW = r"\\{1,8}u[dD][c-fC-F][0-9A-Fa-f]{2}"
@@ -26,9 +28,9 @@ _SHORT = {
 def _special(short: str) -> re.Pattern[str]:
     escape = rf"{_HIGH}{_LOW}|{_UNICODE}{short}"
     return re.compile(
-        rf"(?P<cut>[{_HIDDEN}]{{0,16}}(?:{_CUT_PAIR}|{_CUT})|[{_HIDDEN}]{{1,16}}\Z)"
-        rf"|[{_HIDDEN}]{{0,16}}(?P<escape>{escape})"
-        rf"|[{_HIDDEN}]{{1,16}}(?P<char>[^{_HIDDEN}\\])"
+        rf"(?P<cut>{_UNSEEN}{{0,16}}(?:{_CUT_PAIR}|{_CUT})|{_UNSEEN}{{1,16}}\Z)"
+        rf"|{_UNSEEN}{{1,16}}(?P<char>[^{_HIDDEN}\\])"
+        rf"|{_UNSEEN}{{0,16}}(?P<escape>{escape})"
     )
 
 

@@ -38,6 +38,8 @@ VALUES = {
     wide("jane@example.com"): "[EMAIL]",
     "ja\u200bne@exam\u00adple.com": "[EMAIL]",
     "jane\\u0040example.com": "[EMAIL]",
+    "ja\\u200bne@exam\\u00AD\\ufeffple.com": "[EMAIL]",
+    "4111\\\\u20601111\u200b\\u00ad11111111": "[CARD]",
     "0034 912 345 678": "[PHONE]",
 }
 FILLERS = st.one_of(
@@ -53,6 +55,9 @@ TEXTS = st.lists(st.one_of(FILLERS, FILLERS, st.sampled_from(sorted(VALUES)).map
     "".join
 )
 WILD = st.text(alphabet="ab41 .@-+:()\\u0{\"'_\u200b\uff14é5\n", max_size=200)
+UNSEEN = st.lists(
+    st.sampled_from(["\\u200b", "\\\\u00ad", "\u200b", "\\u00", "\\", "4111", "1", "a", "@", '"', " "]), max_size=60
+)
 CUTS = st.lists(st.integers(0, 400), max_size=25)
 WRITINGS = st.sampled_from([Writing.PLAIN, Writing.JSON, None])
 POLICY = FilterPolicy(
@@ -95,6 +100,14 @@ def test_every_chunking_gives_what_the_whole_text_gives(text, places, writing):
 @settings(max_examples=200)
 @given(WILD, CUTS, WRITINGS)
 def test_wild_texts_give_the_same_for_every_chunking(text, places, writing):
+    assert streamed(cut(text, places), writing=writing)[0] == whole(text, writing=writing)
+    assert streamed(list(text), writing=writing)[0] == whole(text, writing=writing)
+
+
+@settings(max_examples=200)
+@given(UNSEEN, CUTS, WRITINGS)
+def test_what_shows_nothing_gives_the_same_for_every_chunking_escaped_or_not(pieces, places, writing):
+    text = "".join(pieces)
     assert streamed(cut(text, places), writing=writing)[0] == whole(text, writing=writing)
     assert streamed(list(text), writing=writing)[0] == whole(text, writing=writing)
 
