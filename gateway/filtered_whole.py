@@ -10,6 +10,7 @@ from fleet.output_policy import FailureMode
 from gateway.answer_filter import AnswerFilter
 from gateway.judge_breaker import LeftAlone
 from gateway.moderation import Judge, NoVerdict
+from gateway.output_filter.json_spans import UnreadableAnswer
 from gateway.output_filter.policy import MODERATION
 from gateway.output_filter.stream_filter import NO_VERDICT
 from gateway.output_filter.whole_answer import filter_answer, texts_to_judge
@@ -52,7 +53,7 @@ async def judged(chosen: AnswerFilter, judge: Judge, whole: WholeAnswer) -> Whol
     try:
         async with asyncio.timeout(moderation.wait_seconds):
             verdicts = await judge.may_pass(texts_to_judge(whole.body, moderation.window))
-    except (NoVerdict, TimeoutError) as error:
+    except (NoVerdict, TimeoutError, UnreadableAnswer) as error:
         if not isinstance(error, LeftAlone):  # that was said once
             _log.warning("filter.no_verdict", model=chosen.model, error=type(error).__name__)
         may_pass = moderation.failure_mode is FailureMode.OPEN

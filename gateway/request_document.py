@@ -9,6 +9,8 @@ and nobody else's request is decided about meanwhile."""
 MAX_TEXTS = 200_000
 MAX_ITEMS = 1_000_000
 """Items of lists and members of objects; a prompt may be given as a list of token ids."""
+MAX_DEPTH = 128
+"""Objects and lists in one another: whoever looks through a document takes frames of the stack for each of them."""
 
 _BLANKS = " \t\n\r"
 
@@ -38,7 +40,19 @@ def parse_document(body: bytes) -> Mapping[str, object]:
         raise BadDocument("a number in it is too long") from None
     if not isinstance(document, dict):
         raise BadDocument("it must be a JSON object")
+    if body.count(b"{") + body.count(b"[") > MAX_DEPTH and _is_too_deep(document):
+        raise BadDocument(f"it is nested deeper than {MAX_DEPTH}")
     return document
+
+
+def _is_too_deep(document: dict[str, object]) -> bool:
+    level: list[object] = [document]
+    for _ in range(MAX_DEPTH):
+        holders = (item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list))
+        level = [child for holder in holders for child in holder if type(child) is dict or type(child) is list]
+        if not level:
+            return False
+    return True
 
 
 def _decoded(text: str) -> object:

@@ -12,6 +12,7 @@ from gateway.paths import Operation
 _COMPACT = json.JSONEncoder(separators=(",", ":"))
 _ASKED_FOR = frozenset({Operation.CHAT, Operation.COMPLETION})
 """Operations whose streams say what they took only when they are asked."""
+_OPTIONS, _USAGE = "stream_options", "include_usage"
 
 
 _BOUND_FIELDS = {
@@ -49,21 +50,30 @@ def request_edits(
         return RequestEdits(() if model is None else (Edit(*value_span(body, "model"), model.encode()),), False)
     members: dict[str, object] = {} if model is None else {"model": model}
     members |= more or {}
-    options = _asked_for_usage(document) if operation in _ASKED_FOR else None
-    if options is not None:
-        members["stream_options"] = options
+    asks = operation in _ASKED_FOR and _lacks_usage(document)
+    own = document.get(_OPTIONS) if asks else None
+    if asks and not isinstance(own, Mapping):
+        members[_OPTIONS] = {_USAGE: True}
     if max_output_tokens is not None and operation in _BOUND_FIELDS:
         members[_BOUND_FIELDS[operation]] = max_output_tokens
-    return RequestEdits(_edits(body, document, members), options is not None)
+    edits = _edits(body, document, members)
+    return RequestEdits((*edits, _within(body, own)) if isinstance(own, Mapping) else edits, asks)
 
 
-def _asked_for_usage(document: Mapping[str, object]) -> dict[str, object] | None:
-    """The options of a stream with the question for its usage; ``None`` = it is asked already, or no stream."""
-    if document.get("stream") is not True:
-        return None
-    stated = document.get("stream_options")
-    options = dict(stated) if isinstance(stated, Mapping) else {}
-    return None if options.get("include_usage") is True else {**options, "include_usage": True}
+def _lacks_usage(document: Mapping[str, object]) -> bool:
+    """Whether it is a stream that is not asked for its usage."""
+    stated = document.get(_OPTIONS)
+    is_asked = isinstance(stated, Mapping) and stated.get(_USAGE) is True
+    return document.get("stream") is True and not is_asked
+
+
+def _within(body: bytes, stated: Mapping[str, object]) -> Edit:
+    """The question for usage among a client's own options, which stay as it wrote them."""
+    span = member_spans(body)[_OPTIONS]
+    if _USAGE not in stated:
+        return Edit(span.start + 1, span.start + 1, b'"include_usage":true' + (b"," if stated else b""))
+    inner = member_spans(body[span.start : span.end])[_USAGE]
+    return Edit(span.start + inner.start, span.start + inner.end, b"true")
 
 
 def _edits(body: bytes, document: Mapping[str, object], members: Mapping[str, object]) -> tuple[Edit, ...]:

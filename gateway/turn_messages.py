@@ -72,6 +72,6 @@ def _not_streamed() -> WrongTurn:
 def _error_of(body: bytes) -> dict[str, object] | None:
     try:
         told: object = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return {"error": told["error"]} if isinstance(told, dict) and isinstance(told.get("error"), dict) else None

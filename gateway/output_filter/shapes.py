@@ -87,7 +87,7 @@ def api_of(document: object) -> Api:
         return Api.COMPLETIONS
     if document.get("object") == "response" or (isinstance(kind, str) and kind.startswith("response.")):
         return Api.RESPONSES
-    if kind in _ANTHROPIC or kind == "message":
+    if isinstance(kind, str) and (kind in _ANTHROPIC or kind == "message"):
         return Api.MESSAGES
     if "error" in document or kind == "error":
         return Api.ERROR

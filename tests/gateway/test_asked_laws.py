@@ -1,6 +1,7 @@
 """Whatever is asked at whatever path: a decision, an error in the form of its API, edits that change what they say."""
 
 import json
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import example, given
@@ -15,8 +16,8 @@ from gateway.form_document import parse_form
 from gateway.index import index_of
 from gateway.paths import ENGINE_PATHS, Operation, public_path
 from gateway.prompt_parts import PartTokens
-from gateway.refusals import Refused
-from gateway.request_document import parse_document
+from gateway.refusals import Reason, Refused
+from gateway.request_document import MAX_DEPTH, BadDocument, parse_document
 from gateway.token_estimate import BadField, Dialect, TokenEstimate, dialect_of, estimate
 
 UPLOAD = "/v1/audio/transcriptions"
@@ -79,6 +80,52 @@ def test_whatever_the_members_hold_it_is_decided_and_an_engine_gets_valid_json(c
     assert {name: sent[name] for name in sent.keys() - ours} == {
         name: value for name, value in document.items() if name not in ours
     }
+
+
+NESTED = {
+    "lists": "[" * 997 + "]" * 997,
+    "objects": '{"a":' * 400 + "1" + "}" * 400,
+    "parts": '{"type":"text","content":[' * 200 + "]}" * 200,
+    "places": '{"image_url":' * 129 + '"http://a"' + "}" * 129,
+}
+
+
+@pytest.mark.parametrize("member", ["messages", "stream_options", "cache_salt", "tools", "content"])
+@pytest.mark.parametrize("value", NESTED.values(), ids=NESTED)
+def test_what_is_nested_deeper_than_anybody_looks_is_refused(core, world, member, value):
+    body = b'{"model":"acme-chat","stream":true,"%b":%b}' % (member.encode(), value.encode())
+    decision = ask(core, world, "/v1/chat/completions", body)
+    assert isinstance(decision, Refused)
+    assert decision.reason is Reason.BAD_JSON
+    assert decision.status == 400
+
+
+@given(st.integers(1, 300), st.sampled_from(["[%s]", '{"a":%s}', '{"a":[%s],"b":{}}']))
+def test_a_document_is_read_up_to_its_greatest_depth(times, shape):
+    text = "1"
+    for _ in range(times):
+        text = shape.replace("%s", text)
+    depth = 1 + times * (2 if shape.count("[") and shape.count("{") else 1)
+    with nullcontext() if depth <= MAX_DEPTH else pytest.raises(BadDocument, match="nested deeper"):
+        parse_document(f'{{"a":{text},"more":[]}}'.encode())
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected"),
+    [
+        ("{}", '{"include_usage":true}'),
+        ('{ "x" : 1e999 }', '{"include_usage":true, "x" : 1e999 }'),
+        ('{"a": "}", "include_usage" : false , "b": [1.0]}', '{"a": "}", "include_usage" : true , "b": [1.0]}'),
+        ("[1]", '{"include_usage":true}'),
+        ("null", '{"include_usage":true}'),
+    ],
+)
+def test_a_clients_own_options_of_a_stream_stay_as_it_wrote_them(core, world, stated, expected):
+    body = '{"model":"acme-alias","messages":[],"stream_options": %s ,"stream":true}'
+    decision = ask(core, world, "/v1/chat/completions", (body % stated).encode())
+    sent = apply_edits((body % stated).encode(), decision.admitted.edits).decode()
+    assert sent == (body % expected).replace("acme-alias", "acme-chat")
+    assert decision.admitted.is_usage_injected
 
 
 @given(st.binary(max_size=60), st.sampled_from(sorted(ENGINE_PATHS)), st.text(max_size=20) | st.just(FORM))

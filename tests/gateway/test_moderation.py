@@ -2,14 +2,19 @@
 
 import json
 import threading
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
 
+from fleet.output_policy import FailureMode, FilterPolicy, Moderation
+from gateway.answer_filter import RouteFilter
 from gateway.errors import GatewayError
+from gateway.filtered_whole import WholeAnswer, judged
 from gateway.hash_secret import FILE_NAME, SECRET_BYTES, conversation_secret, own_secret, read_secret
 from gateway.moderation import MOST_AT_ONCE, ModerationClient, NoVerdict
+from gateway.output_filter.channel import CompiledPolicy
 from gateway.settings import ModerationService
 
 URL = "http://moderation.test/v1/moderations"
@@ -115,3 +120,13 @@ def test_a_shared_secret_has_to_be_long(tmp_path):
 def test_every_conversation_has_a_secret_of_its_own_that_depends_on_the_gateways():
     secrets = {conversation_secret(secret, one) for secret in (b"a" * 32, b"b" * 99) for one in (b"one", b"two")}
     assert len(secrets) == 4
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("mode", FailureMode)
+async def test_an_answer_whose_sentences_can_not_be_found_has_no_verdict(mode):
+    policy = FilterPolicy(moderation=Moderation(failure_mode=mode), failure_mode=FailureMode.OPEN)
+    chosen = RouteFilter(CompiledPolicy(policy), None, b"").of("acme", "chat", {})
+    body = b"[" * 900 + b"]" * 900
+    whole = await judged(chosen, client_of(httpx2.Response(500)), WholeAnswer(body, Counter(), failure="Deep"))
+    assert (whole.body, whole.failure) == (body if mode is FailureMode.OPEN else None, "NoVerdict")

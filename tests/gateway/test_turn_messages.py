@@ -5,7 +5,7 @@ import itertools
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gateway.turn_answer import MOST_WAITING_BYTES, TurnAnswer
@@ -47,6 +47,7 @@ def test_a_turn_that_is_no_stream_is_refused(stream):
     assert json.loads(heard.message)["error"]["param"] == "stream"
 
 
+@example(b"[" * 100_000)
 @given(st.binary())
 def test_whatever_an_engine_says_to_refuse_is_an_error_object(body):
     assert json.loads(error_message(503, body, "3")).keys() == {"error", "status", "retry_after"}

@@ -147,6 +147,15 @@ def test_the_texts_of_a_request_are_filtered_and_nothing_else():
     assert answer.counts == {"email": 1, "ip": 1, "card": 1}
 
 
+@pytest.mark.parametrize("kind", [[], {}, [[]], {"type": []}, None, 1, True])
+def test_a_type_that_is_no_word_keeps_nothing_from_being_filtered(kind):
+    body = json.dumps({"type": kind, "content": "jane@example.com", "query": "jane@example.com"}).encode()
+    filtered, _ = through(body)
+    assert json.loads(filtered) == {"type": kind, "content": "[EMAIL]", "query": "[EMAIL]"}
+    assert request_changes(body, Answer(POLICY, Masks(POLICY.modes)))
+    assert texts_to_judge(body, 400) == ["jane@example.com"] * 2
+
+
 def test_the_sentences_of_a_whole_answer_can_be_judged():
     body = json.dumps(
         {"choices": [{"message": {"role": "assistant", "content": "One. Two is " + "long " * 20}}]}
