@@ -53,6 +53,7 @@ class PickingSide:
         self._tools = tools
         self._has_body = mode is not BodyMode.NONE
         self._headers: dict[str, str] = {}
+        self._has_headers = False
         self._subset: tuple[str, ...] | None = None
         self._pieces: list[bytes] = []
         self._body_bytes = 0
@@ -74,7 +75,10 @@ class PickingSide:
         return None if self._pick is None else self._tools.picker.filter_of(self._pick, head)
 
     def headers(self, incoming: Incoming) -> None:
-        """The request's headers."""
+        """The request's headers, which come once: a second pick would leave the first one held."""
+        if self._has_headers:
+            raise CallRefused(Status.INVALID_ARGUMENT, "request_headers came twice on one call")
+        self._has_headers = True
         self._headers = incoming.headers
         self._subset = incoming.listed(SUBSET_NAMESPACE, SUBSET_KEY)
         if incoming.ends or not self._has_body:

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gateway.asked import Request
@@ -46,6 +46,9 @@ class Picker:
     def ended(self, pick, *, is_whole):
         self.over.append(pick)
         self.wholes.append(is_whole)
+
+
+SIDES, PARTS = ("request", "response"), ("headers", "body", "trailers")
 
 
 class Hiding:
@@ -239,6 +242,19 @@ def test_each_pick_is_over_once_wherever_the_call_ends(steps, allows):
         act()
     talk.handler.closed()
     assert picker.over == ([PICK] if allows and steps >= 3 else [])
+
+
+@example([("request_headers", True), ("request_headers", True)])
+@given(st.lists(st.tuples(st.sampled_from([f"{s}_{p}" for s in SIDES for p in PARTS]), st.booleans()), max_size=8))
+def test_in_whatever_order_a_proxy_speaks_each_pick_is_over_once(said):
+    picker = Picker(PICK)
+    talk = Talk(picker)
+    for kind, ends in said:
+        talk.say(kind, **({} if kind.endswith("trailers") else {"end_of_stream": ends}))
+        if talk.call.status is not None:
+            break
+    talk.handler.closed()
+    assert len(picker.over) == len(picker.asked) <= 1
 
 
 async def test_a_verdict_may_come_later():
