@@ -2,6 +2,7 @@
 
 import ssl
 import time
+from functools import cached_property
 from pathlib import Path
 
 import httpx2
@@ -18,17 +19,22 @@ class HttpsKeySets:
 
     def __init__(self, ca_file: Path | None = None) -> None:
         try:
-            verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
+            self._verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=ca_file) if ca_file else True
         except OSError as error:
             raise SettingsError(f"jwks_ca_file {ca_file} can't be used: {error.strerror or error}") from error
-        self._client = httpx2.Client(
-            timeout=LONGEST_SECONDS, trust_env=False, follow_redirects=False, verify=verify,
+
+    @cached_property
+    def _client(self) -> httpx2.Client:
+        """Made for the first address: most houses have none, and the public authorities take 50 ms to read."""
+        return httpx2.Client(
+            timeout=LONGEST_SECONDS, trust_env=False, follow_redirects=False, verify=self._verify,
             headers={"accept": "application/json"},
         )  # fmt: skip
 
     def close(self) -> None:
         """Give the connections back."""
-        self._client.close()
+        if "_client" in self.__dict__:
+            self._client.close()
 
     def read(self, url: str) -> bytes:
         """What stands at an address; raises `KeySetError`."""
