@@ -39,7 +39,7 @@ class Guard:
         self._engines = engines
         self._settings = settings
         self._shadows = shadows
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], Relay] = {}
 
     @property
     def running(self) -> int:
@@ -50,7 +50,13 @@ class Guard:
         """What a listener makes connections from."""
         server = HttpServer(self.handle, max_body_bytes=MAX_BODY_BYTES, on_failure=on_failure)
         server.on_cut_short = self._cut_short
+        server.on_deadline = self._stop
         return server
+
+    def _stop(self) -> None:
+        """What is still on its way can't wait for its end."""
+        for relay in tuple(self._running.values()):
+            relay.stop()
 
     def _cut_short(self, headers: Mapping[str, str]) -> None:
         self._passages.give_up(headers.get(TICKET_HEADER, ""))
@@ -66,7 +72,7 @@ class Guard:
             relay = Relay(request, exchange, passage, self._engines, self._settings.keep_alive_seconds, self._shadows)
             task = asyncio.get_running_loop().create_task(relay.run())
             exchange.on_gone = relay.client_left
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._running[task] = relay
+            task.add_done_callback(self._running.pop)
 
         return begin

@@ -14,6 +14,8 @@ MAX_HEAD_BYTES = 64 * 1024
 LINGER_SECONDS = 1.0
 RECEIVE_SECONDS = 10.0
 """From the first byte of a request to its last."""
+LAST_WORDS_SECONDS = 0.5
+"""For the end of an answer that may not go on, on its way to a peer that may not read."""
 UNREAD_SECONDS = 2.0
 """A peer that leaves so soon after an answer may not have read it; as long as Envoy waits for a decision."""
 _HEADER_FRAME_BYTES = len(": \r\n")
@@ -51,6 +53,8 @@ class HttpServer:
         """Answers when the handler raises; the exception can be had from ``sys.exc_info``."""
         self.on_cut_short: Callable[[dict[str, str]], None] = _nobody
         """Told the headers of a request whose peer left before it was whole."""
+        self.on_deadline: Callable[[], None] | None = None
+        """Told when what is still being answered has to end, so that it can say why."""
         self.idle_seconds = idle_seconds
         """How long a connection may say nothing; ``None`` = for ever, for a peer that is ours."""
         self.connections: set[HttpProtocol] = set()
@@ -67,6 +71,9 @@ class HttpServer:
             connection.close_when_idle()
         if closed := [connection.closed for connection in self.connections]:
             await asyncio.wait(closed, timeout=deadline_seconds)
+        if self.on_deadline and (closed := [connection.closed for connection in self.connections]):
+            self.on_deadline()
+            await asyncio.wait(closed, timeout=LAST_WORDS_SECONDS)
         for connection in tuple(self.connections):
             connection.abort()
 

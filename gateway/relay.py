@@ -24,6 +24,7 @@ NO_KEY_SECONDS = 5.0
 _LOST = "The engine broke off while it answered."
 _LATE = "The engine sent nothing for too long."
 _FAILED = "The gateway failed while it passed the answer on."
+_STOPPING = "The gateway is stopping and could not wait for the end of this answer; ask again."
 _NONE = "No engine could be reached for this request."
 
 
@@ -49,15 +50,17 @@ class Relay:
         self._outlet = outlet_of(exchange, path, passage)
         self._attempt: Attempt | None = None
         self._task: asyncio.Task[None] | None = None
+        self._end_of_cancelled = End.CLIENT_LEFT
 
     async def run(self) -> None:
         """From the turn to the last byte; however it ends, the passage is told once."""
         self._task = asyncio.current_task()
         silence = Silence(self._keep_alive_seconds, self._keep_alive)
-        end = End.CLIENT_LEFT
+        end = End.FAILED
         try:
             end = await self._pass_on(silence)
         except asyncio.CancelledError:
+            end = self._end_of_cancelled
             if self._outlet.is_open:  # the gateway ends, not the client
                 self._exchange.cut()
                 raise
@@ -79,6 +82,16 @@ class Relay:
         if self._attempt is not None:
             self._attempt.give_up(End.CLIENT_LEFT)
         self._task.cancel()
+
+    def stop(self) -> None:
+        """The gateway ends before the answer does: the client is told, and the engine sees that nobody reads."""
+        self._end_of_cancelled = End.FAILED
+        if self._attempt is not None:
+            self._attempt.give_up(End.FAILED)
+        if self._outlet.is_open:
+            self._outlet.fail(503, Reason.INTERNAL, _STOPPING)
+        if self._task is not None:
+            self._task.cancel()
 
     def _keep_alive(self) -> None:
         if self._passage.is_stream:

@@ -5,6 +5,9 @@ import json
 
 import pytest
 
+from gateway.engine_connections import EngineConnections
+from gateway.exchange import HttpResponse
+from gateway.guard import Guard, GuardSettings
 from gateway.passage import End
 from gateway.refusals import Reason, refuse
 from gateway.token_usage import TokenUsage
@@ -13,6 +16,7 @@ from tests.gateway.guarded import (
     STREAM_HEAD,
     FakeEngine,
     FakePassage,
+    OneTicket,
     ask,
     event,
     guarding,
@@ -183,6 +187,30 @@ async def test_a_client_that_leaves_while_it_waits_asks_nobody() -> None:
         await until(lambda: not guard.running)
     assert [ending.end for ending in passage.endings] == [End.CLIENT_LEFT]
     assert passage.sent == []
+
+
+async def test_a_stream_that_outlasts_a_stopping_gateway_ends_with_an_error_and_frees_the_engine() -> None:
+    async def script(reader, writer):
+        writer.write(STREAM_HEAD + piece(event("a")))
+        await wait_for_end(reader, writer)
+
+    async with FakeEngine(script) as engine:
+        passage, engines = FakePassage((engine.address,)), EngineConnections()
+        server = Guard(OneTicket(passage), engines, GuardSettings()).server(lambda _: HttpResponse(500))
+        listener = await asyncio.get_running_loop().create_server(server.connection, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+        ask(writer)
+        answer = asyncio.create_task(whole_answer(reader))
+        await until(lambda: "began" in passage.sent)
+        listener.close()
+        await server.drain(0.01)
+        _, body, is_whole = await answer
+        await until(engine.gone.is_set)
+        writer.close()
+        engines.close()
+    assert is_whole
+    assert json.loads(body.split(b"\n\n")[-2].removeprefix(b"data: "))["error"]["code"] == Reason.INTERNAL.value
+    assert [(ending.end, ending.events) for ending in passage.endings] == [(End.FAILED, 1)]
 
 
 async def test_comments_keep_a_waiting_stream_alive_and_a_refusal_is_then_an_event() -> None:
