@@ -2,11 +2,13 @@
 
 import json
 
-import openai
 import pytest
 from pydantic import BaseModel
 
+from tests.gateway.late import Late
 from tests.gateway.simulated import MODEL, OTHER_MODEL, publish, simulated_engine
+
+openai = Late("openai")
 
 SAY = [{"role": "user", "content": "Say hello to the fleet."}]
 WEATHER = {
@@ -178,7 +180,7 @@ def test_what_the_engine_refuses_is_the_engines_own_error(client):
 def test_a_used_up_limit_is_a_rate_limit_error_and_the_client_waits_as_it_is_told(
     gateway, world, client, engine, until
 ):
-    gateway.publish(world.snapshot(engine.address, requests_per_minute=60))
+    gateway.publish(world.snapshot(engine.address, requests_per_minute=30))
 
     def limited():
         try:
@@ -189,7 +191,7 @@ def test_a_used_up_limit_is_a_rate_limit_error_and_the_client_waits_as_it_is_tol
     seen = []
     until(lambda: seen.append(limited()) or seen[-1], "the limit")
     assert seen[-1].code == "rate_limit_exceeded"
-    assert seen[-1].response.headers["retry-after"] == "1"
+    assert seen[-1].response.headers["retry-after"] == "2"
     patient = client.with_options(max_retries=3)
     assert patient.chat.completions.create(model=MODEL, messages=SAY, max_tokens=1).choices
 
