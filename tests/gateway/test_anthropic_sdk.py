@@ -2,12 +2,14 @@
 
 import json
 
-import anthropic
 import httpx2
 import pytest
 
 from fleet.snapshot import ClosedPath
+from tests.gateway.late import Late
 from tests.gateway.simulated import MODEL, OTHER_MODEL, publish, simulated_engine
+
+anthropic = Late("anthropic")
 
 SAY = [{"role": "user", "content": "Say hello to the fleet."}]
 WEATHER = {

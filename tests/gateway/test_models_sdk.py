@@ -4,11 +4,13 @@ import os
 import signal
 import socket
 
-import openai
 import pytest
 
 from fleet.snapshot import GatewayRoute
+from tests.gateway.late import Late
 from tests.gateway.simulated import simulated_engine
+
+openai = Late("openai")
 
 SAY = [{"role": "user", "content": "Say hello to the fleet."}]
 

@@ -3,10 +3,12 @@
 import json
 
 import httpx2
-import openai
 import pytest
 
+from tests.gateway.late import Late
 from tests.gateway.simulated import MODEL, publish, simulated_engine
+
+openai = Late("openai")
 
 PACE = ("--time-scale", "0.02")
 WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}

@@ -2,10 +2,13 @@
 
 import json
 
-import anthropic
 import httpx2
-import openai
 import pytest
+
+from tests.gateway.late import Late
+
+anthropic = Late("anthropic")
+openai = Late("openai")
 
 MODEL = "acme-chat"
 SAY = [{"role": "user", "content": "Say hello."}]
