@@ -16,10 +16,14 @@ _BETWEEN_ENGINES = (
     "bootstrap_port",
     "bootstrap_room",
     "data_parallel_rank",
+    "routed_dp_rank",
+    "disagg_prefill_dp_rank",
+    "session_params",
     "lora_path",
     "lora_request",
 )
-"""Where an engine fetches computed prompts or adapters from: other tenants' prompts, and any place of the network."""
+"""Where an engine fetches computed prompts or adapters from, which of its ranks answers, which session it goes on with:
+other tenants' prompts, and any place of the network."""
 _NAMES_BETWEEN_ENGINES = frozenset(_BETWEEN_ENGINES)
 _KEPT = {
     "background": "an answer that nobody waits for can't be counted",

@@ -106,7 +106,10 @@ def test_an_answer_in_the_background_or_kept_by_an_engine_is_refused(world):
 
 
 @pytest.mark.parametrize("path", sorted(set(ENGINE_PATHS) - {"/v1/audio/transcriptions"}))
-@pytest.mark.parametrize("name", ["kv_transfer_params", "bootstrap_host", "disaggregated_params", "lora_path"])
+@pytest.mark.parametrize(
+    "name",
+    ["kv_transfer_params", "bootstrap_host", "disaggregated_params", "lora_path", "routed_dp_rank", "session_params"],
+)
 def test_words_between_engines_are_no_clients(world, path, name):
     core = core_of(world, serves=[tuple(Operation)])
     decision = ask(core, world, path, **{name: {"remote_host": "10.0.0.1", "remote_block_ids": [1]}})
