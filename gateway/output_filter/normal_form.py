@@ -12,9 +12,15 @@ from typing import NamedTuple
 ESCAPED_QUOTE = "\x00"
 """What an escaped quotation mark reads as: a boundary like the plain one, but it does not end a JSON string."""
 
-_HIDDEN = "\u00ad\u034f\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
-_HIDDEN_CODES = r"00[aA][dD]|034[fF]|180[eE]|200[b-fB-F]|202[a-eA-E]|206[0-46-9]|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF]{2}"
-_UNSEEN = rf"(?:[{_HIDDEN}]|\\{{1,8}}u(?:{_HIDDEN_CODES}))"
+_HIDDEN = (
+    "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe00-\ufe0f\ufeff"
+    "\U000e0000-\U000e01ff"
+)
+_HIDDEN_CODES = (
+    r"00[aA][dD]|034[fF]|061[cC]|180[eE]|200[b-fB-F]|202[a-eA-E]|206[0-46-9]|[fF][eE]0[0-9a-fA-F]|[fF][eE][fF]{2}"
+)
+_HIDDEN_PAIR = r"\\{1,8}u[dD][bB]40\\{1,8}u[dD][cCdD][0-9A-Fa-f]{2}"
+_UNSEEN = rf"(?:[{_HIDDEN}]|\\{{1,8}}u(?:{_HIDDEN_CODES})|{_HIDDEN_PAIR})"
 _UNICODE = r"\\{1,8}u[0-9A-Fa-f]{4}"
 _HIGH = r"\\{1,8}u[dD][89abAB][0-9A-Fa-f]{2}"
 _LOW = r"\\{1,8}u[dD][c-fC-F][0-9A-Fa-f]{2}"
@@ -28,9 +34,10 @@ _SHORT = {
 def _special(short: str) -> re.Pattern[str]:
     escape = rf"{_HIGH}{_LOW}|{_UNICODE}{short}"
     return re.compile(
+        rf"(?=[{_HIDDEN}\\])(?:"  # most characters are neither
         rf"(?P<cut>{_UNSEEN}{{0,16}}(?:{_CUT_PAIR}|{_CUT})|{_UNSEEN}{{1,16}}\Z)"
         rf"|{_UNSEEN}{{1,16}}(?P<char>[^{_HIDDEN}\\])"
-        rf"|{_UNSEEN}{{0,16}}(?P<escape>{escape})"
+        rf"|{_UNSEEN}{{0,16}}(?P<escape>{escape}))"
     )
 
 

@@ -39,6 +39,7 @@ VALUES = {
     "ja\u200bne@exam\u00adple.com": "[EMAIL]",
     "jane\\u0040example.com": "[EMAIL]",
     "ja\\u200bne@exam\\u00AD\\ufeffple.com": "[EMAIL]",
+    "ja\U000e0061ne@example\\udb40\\uDC20.com": "[EMAIL]",
     "4111\\\\u20601111\u200b\\u00ad11111111": "[CARD]",
     "0034 912 345 678": "[PHONE]",
 }
@@ -55,8 +56,11 @@ TEXTS = st.lists(st.one_of(FILLERS, FILLERS, st.sampled_from(sorted(VALUES)).map
     "".join
 )
 WILD = st.text(alphabet="ab41 .@-+:()\\u0{\"'_\u200b\uff14é5\n", max_size=200)
+_HALVES = ("\\udb40", "\\udc61", "\\u00", "\\")
+_SHOWN = ("4111", "1", "a", "@", '"', " ")
 UNSEEN = st.lists(
-    st.sampled_from(["\\u200b", "\\\\u00ad", "\u200b", "\\u00", "\\", "4111", "1", "a", "@", '"', " "]), max_size=60
+    st.sampled_from(["\\u200b", "\\\\u00ad", "\u200b", "\U000e0061", *_HALVES, *_SHOWN]),
+    max_size=60,
 )
 CUTS = st.lists(st.integers(0, 400), max_size=25)
 WRITINGS = st.sampled_from([Writing.PLAIN, Writing.JSON, None])
