@@ -11,6 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from gateway.envoy_listener import INTERNAL_NAMES
+
 CHAT = "/v1/chat/completions"
 
 
@@ -53,6 +55,15 @@ def test_a_chat_reaches_the_engine_without_the_key(gateway, client, world):
     assert not any(name in head for name in ("authorization", "cookie", "x-gateway-", "x-envoy-", "x-forwarded-"))
     assert answer.headers["x-request-id"] in head
     assert json.loads(gateway.one.bodies[-1]) == chat("acme-chat")
+
+
+def test_headers_that_name_a_tenant_an_arm_or_an_engine_reach_no_engine(gateway, client, world):
+    names = (*INTERNAL_NAMES, "x-prefiller-host-port", "x-data-parallel-host-port", "x-smg-target-worker")
+    forged = dict.fromkeys(names, gateway.two.address)
+    answer = client.post(CHAT, json=chat("acme-chat"), headers={**bearer(world.acme_key), **forged})
+    assert answer.status_code == 200
+    head = gateway.one.heads[-1].lower()
+    assert not any(f"{name}:" in head for name in ("\r\n" + one for one in names))
 
 
 def test_a_wrong_key_and_no_key_are_401(client):
