@@ -73,7 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round: whether it works, not how fast it is")
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--without-peers", action="store_true")
     parser.add_argument("-o", "--output", type=Path, help="write the rows as JSON")
     options = parser.parse_args()

@@ -191,7 +191,7 @@ def test_a_used_up_limit_is_a_rate_limit_error_and_the_client_waits_as_it_is_tol
     seen = []
     until(lambda: seen.append(limited()) or seen[-1], "the limit")
     assert seen[-1].code == "rate_limit_exceeded"
-    assert seen[-1].response.headers["retry-after"] == "2"
+    assert seen[-1].response.headers["retry-after"] in {"1", "2"}  # a request comes back every other second
     patient = client.with_options(max_retries=3)
     assert patient.chat.completions.create(model=MODEL, messages=SAY, max_tokens=1).choices
 
