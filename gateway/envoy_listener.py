@@ -21,8 +21,6 @@ from gateway.worker_sockets import WorkerSockets
 INTERNAL_PREFIXES = ("x-gateway-", "x-envoy-", "x-forwarded-")
 """Headers of these names are the gateway's own; a client's are gone before the first filter sees the request."""
 INTERNAL_NAMES = ("tenant", "arm", "objective", "x-served-model", "x-inference-objective")
-_OF_OTHER_ROUTERS = ("x-prefiller-host-port", "x-prefiller-url", "x-data-parallel-host-port", "x-smg-target-worker")
-"""Sidecars beside engines obey these: a client would choose its engine by them."""
 DECISION_SECONDS = 2.0
 WORKER_RETRIES = 3
 """Of a decision, at another worker each, as far as there are others."""
@@ -93,7 +91,7 @@ def _connection_manager(workers: Sequence[WorkerSockets]) -> Json:
 
 def _without_internal_headers() -> Json:
     removals: list[Json] = [{"remove_on_match": {"key_matcher": {"prefix": prefix}}} for prefix in INTERNAL_PREFIXES]
-    removals += [{"remove": name} for name in (*INTERNAL_NAMES, *_OF_OTHER_ROUTERS)]
+    removals += [{"remove": name} for name in INTERNAL_NAMES]
     return typed(
         "envoy.http.early_header_mutation.header_mutation",
         "envoy.extensions.http.early_header_mutation.header_mutation.v3.HeaderMutation",

@@ -29,9 +29,13 @@ HIDDEN_FROM_ENGINES = (
     "x-envoy-internal",
     "x-envoy-external-address",
     "x-data-parallel-rank",
+    "x-data-parallel-host-port",
+    "x-prefiller-host-port",
+    "x-prefiller-url",
+    "x-smg-target-worker",
     PIN_HEADER,
 )
-"""Credentials, the client's address, vLLM's header that picks a data-parallel rank, and the one that picks an arm."""
+"""Credentials, the client's address, what picks a rank of vLLM or an engine behind a router's sidecar, or an arm."""
 
 _EXT_AUTHZ = "envoy.filters.http.ext_authz"
 

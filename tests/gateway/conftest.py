@@ -20,7 +20,7 @@ from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayKey, GatewayRoute
 from tests.free_ports import free_port
 
 DEADLINE_SECONDS = 10.0
-START_SECONDS = 40.0
+START_SECONDS = 60.0
 """A process that starts imports for seconds where many start at once."""
 ENVOY = Path(sys.executable).with_name("envoy")
 

@@ -27,8 +27,6 @@ from tests.gateway.gaie import proxy
 from tests.gateway.simulated import MODEL, simulated_engine
 
 CHAT = "/v1/chat/completions"
-START_SECONDS = 60.0
-"""Workers start one after the other on a machine that has other things to do."""
 
 
 @dataclass
@@ -55,7 +53,7 @@ def late(folder, world, engine, **settings) -> Iterator[tuple]:
     picker = {"port": free_port()}
     made.settings |= {"control_plane_url": f"http://127.0.0.1:{plane.port}", "endpoint_picker": picker, **settings}
     try:
-        made.start_decision(START_SECONDS)
+        made.start_decision()
         yield made, plane, picker["port"]
     finally:
         end_gateway(made)

@@ -11,7 +11,6 @@ from tests.gateway.shared_servers import SharedServer
 pytestmark = pytest.mark.valkey
 BODY = {"model": "acme-chat", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
 LIMIT = 60
-START_SECONDS = 60
 
 
 def ask(gateway, world):

@@ -13,12 +13,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.gateway.conftest import DEADLINE_SECONDS, end_gateway, make_gateway, wait_for
+from tests.gateway.conftest import DEADLINE_SECONDS, START_SECONDS, end_gateway, make_gateway, wait_for
 
 BODY = {"model": "acme-chat", "messages": [{"role": "user", "content": "hi"}], "max_tokens": 4}
 
 
-START_SECONDS = 60
 PAUSE_SECONDS = 0.6
 
 
