@@ -62,6 +62,27 @@ def test_it_is_the_same_with_a_chunk_for_each_byte(case: tuple[bytes, bytes, Tok
     assert stream.usage == usage
 
 
+PARTS = (
+    '"a":1', '"usage":null', '"usage": null', '"usage":{"prompt_tokens":1}', '"t":"\\"usage\\":null"',
+    '"choices":[]', '"type":"message_start"', '"o":{"b":2,"usage":null}',
+)  # fmt: skip
+EVENTS = st.lists(st.sampled_from(PARTS), max_size=3).flatmap(
+    lambda parts: st.sampled_from(["data: {", "data:{", ": x\n\ndata: {", "data: [DONE]\n\ndata: {"]).flatmap(
+        lambda start: st.sampled_from([",", ", "]).map(lambda comma: f"{start}{comma.join(parts)}}}\n\n".encode())
+    )
+)
+
+
+@given(st.lists(EVENTS, max_size=6), st.integers(1, 3), st.booleans())
+def test_whole_events_give_what_single_bytes_give(events: list[bytes], together: int, is_injected: bool) -> None:
+    whole, bytewise = StreamUsage(is_injected=is_injected), StreamUsage(is_injected=is_injected)
+    pieces = [b"".join(events[at : at + together]) for at in range(0, len(events), together)]
+    shown = b"".join(map(whole.feed, pieces)) + whole.finish()
+    sent = b"".join(events)
+    assert shown == b"".join(bytewise.feed(sent[at : at + 1]) for at in range(len(sent))) + bytewise.finish()
+    assert (whole.usage, whole.events) == (bytewise.usage, bytewise.events)
+
+
 @given(st.binary(max_size=300), st.lists(st.integers(0, 300), max_size=9))
 def test_any_bytes_pass_as_they_are_where_the_client_asked_itself(sent: bytes, cuts: list[int]) -> None:
     assert fed(StreamUsage(is_injected=False), sent, cuts) == sent
