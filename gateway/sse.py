@@ -1,8 +1,8 @@
 """Reads server-sent events piece by piece and keeps every byte, so that what is not changed passes as it came."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gateway.errors import GatewayError
 
@@ -26,8 +26,7 @@ class SseKind(StrEnum):
     """An empty line on its own."""
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class SseEvent:
+class SseEvent(NamedTuple):
     """One block of lines with the blank line that ends it."""
 
     raw: bytes
@@ -40,6 +39,7 @@ class SseEvent:
     """False for what stood at the end of a stream without its blank line, which a browser throws away."""
 
     def __repr__(self) -> str:
+        """Nothing of what it says."""
         return f"SseEvent({self.kind}, {len(self.raw)} bytes)"
 
 
@@ -73,6 +73,10 @@ class SseReader:
 
     def feed(self, data: bytes) -> Iterator[SseEvent]:
         """The events that end in this piece; taken over at once, read while iterated."""
+        is_between = self._start == len(self._buffer)
+        if is_between and len(data) <= self._limit and (event := _plain(data)) is not None:
+            self._first = False
+            return iter((event,))
         if self._start:
             del self._buffer[: self._start]
             self._line_start -= self._start
@@ -90,7 +94,7 @@ class SseReader:
         yield self._take(len(self._buffer), is_complete=is_complete)
 
     def _events(self) -> Iterator[SseEvent]:
-        while (end := self._block_end()) is not None:
+        while (end := self._line_and_blank() or self._block_end()) is not None:
             if end - self._start > self._limit:
                 raise self._too_long()
             yield self._take(end)
@@ -99,6 +103,13 @@ class SseReader:
 
     def _too_long(self) -> SseEventTooLong:
         return SseEventTooLong(f"an event of the stream is longer than {self._limit} bytes; raise the limit or end it")
+
+    def _line_and_blank(self) -> int:
+        """Where a block of a single line ends, as engines write them; 0 = it is another one, or not yet whole."""
+        buffer, start = self._buffer, self._start
+        feed = buffer.find(b"\n", start) if self._scanned == start else start
+        is_it = feed > start and buffer.startswith(b"\n", feed + 1) and buffer.find(b"\r", start, feed) < 0
+        return feed + 2 if is_it else 0
 
     def _block_end(self) -> int | None:
         """Where the first whole block ends; None = not yet known."""
@@ -125,11 +136,9 @@ class SseReader:
     def _take(self, end: int, *, is_complete: bool = True) -> SseEvent:
         raw = bytes(self._buffer[self._start : end])
         self._start = self._line_start = self._scanned = end
-        text = raw
-        if self._first:
-            self._first = False
-            text = raw.removeprefix(BYTE_ORDER_MARK)
-        return _event(raw, text, is_complete=is_complete)
+        text = raw.removeprefix(BYTE_ORDER_MARK) if self._first else raw
+        self._first = False
+        return _plain(raw) or _event(raw, text, is_complete=is_complete)
 
 
 def _line_ending(buffer: bytearray, start: int) -> int:
@@ -138,9 +147,16 @@ def _line_ending(buffer: bytearray, start: int) -> int:
     return returned if returned >= 0 else feed
 
 
+def _plain(raw: bytes) -> SseEvent | None:
+    """The event, where it is written as engines do: one line of data."""
+    if raw.startswith(b"data: ") and raw.endswith(b"\n\n"):
+        length = len(raw)
+        if raw.find(b"\n") == length - 2 and b"\r" not in raw:
+            return SseEvent(raw, "", raw[6 : length - 2])
+    return None
+
+
 def _event(raw: bytes, text: bytes, *, is_complete: bool) -> SseEvent:
-    if text.startswith(b"data: ") and text.endswith(b"\n\n") and b"\n" not in text[:-2] and b"\r" not in text:
-        return SseEvent(raw, "", text[6:-2])  # what engines write
     name, data, has_field, has_comment = b"", [], False, False
     for line in text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n"):
         field, _, value = line.partition(b":")

@@ -24,7 +24,7 @@ API_KEYS = (
     Detector(
         "api_key", "API_KEY", parse_pattern("|".join(_SHAPES)), whole, _HINT, tail="[A-Za-z0-9_-]", not_after=WORD
     ),
-    Detector("api_key", "API_KEY", parse_pattern(r"SG\.[\w-]{16,24}\.[\w-]{16,24}"), whole, r"\.", tail=r"[\w-]"),
+    Detector("api_key", "API_KEY", parse_pattern(r"SG\.[\w-]{16,24}\.[\w-]{16,24}"), whole, r"SG\.", tail=r"[\w-]"),
     # A signed token is a JSON object in base64, which begins like this.
     Detector(
         "api_key", "API_KEY", parse_pattern(r"eyJ[A-Za-z0-9_-]{17,24}"), whole, "eyJ", tail=r"[\w.-]", not_after=WORD

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from fleet.output_policy import FailureMode, FilterPolicy, Mode, Moderation
+from gateway.output_filter.glances import Glance
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.matcher import Matcher
 from gateway.output_filter.normal_form import Writing
@@ -106,6 +107,15 @@ class Channel:
         if self._gate is not None:
             self._gate.feed(text)
         self._take()
+
+    def feed_glance(self, glance: Glance) -> None:
+        """The next piece, which is prose as seen before."""
+        if self._gate is not None or not self._scanner.feed_glance(glance):
+            self.feed(glance.text)
+            return
+        self.length += len(glance.text)
+        if glance.rest:  # otherwise the word goes on, and nothing more is decided
+            self.decided = self.length - glance.held
 
     def finish(self) -> None:
         """It ends here."""

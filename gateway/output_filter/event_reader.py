@@ -35,7 +35,7 @@ class EventReader:
         self._channels: dict[Key, Channel] = {}
         self._finished: set[int] = set()
         self._last_key: Key = ()
-        self._templates = Templates()
+        self._templates = Templates(answer.policy.matcher.glances)
 
     @property
     def open_choices(self) -> list[int]:
@@ -57,17 +57,27 @@ class EventReader:
             self._read_json(event, document, held)
         return held
 
+    def glance(self, raw: bytes, now: float) -> KnownEvent | None:
+        """The event, where it is the last one with other prose in it, as nearly all are; None = it may be anything."""
+        template = self._templates.last
+        if template is None or (glance := template.glance(raw)) is None:
+            return None
+        self._last_key = template.key
+        template.channel.feed_glance(glance)
+        start = template.before_length
+        return KnownEvent(raw, now, template.channel, glance.text, start, start + len(glance.text))
+
     def read_again(self, raw: bytes, now: float) -> Held | None:
         """The event, where it is one as seen before but for its text; None = it has to be read."""
         known = self._templates.known(raw)
         if known is None:
             return None
-        template, text, raw_start, raw_end = known
+        template, text, start, stop = known
         if not text:
             return HeldEvent(raw, now)
         self._last_key = template.key
         template.channel.feed(text)
-        return KnownEvent(raw, now, template.channel, text, raw_start, raw_end)
+        return KnownEvent(raw, now, template.channel, text, start, stop)
 
     def expire(self, slots: list[Slot]) -> None:
         """What these wait for has waited too long."""

@@ -3,6 +3,7 @@
 import re
 
 from gateway.output_filter.channel import Channel
+from gateway.output_filter.glances import Glance, Glances
 from gateway.output_filter.held_event import HeldEvent
 from gateway.output_filter.json_spans import Span, decoded_strictly, spans
 from gateway.output_filter.shapes import Key
@@ -12,62 +13,96 @@ MOST = 16
 MOST_LEARNED = 64
 """Learned from one stream: where events keep differing, learning costs more than it saves."""
 _NUMBER = rb"-?[0-9][0-9.eE+-]{0,30}"
-_INSIDE = rb'([^"\\]*(?:\\.[^"\\]*)*)'
+_INSIDE = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL)
 _UP_TO_DIGITS = re.compile(rb"(?:.*[0-9])?", re.DOTALL)
 
 
 class Template:
     """What stands before and after the text."""
 
-    __slots__ = ("_event", "_mark", "_pattern", "after", "after_length", "before", "before_length", "channel", "key")
+    __slots__ = (
+        "_event", "_glances", "_mark", "_patterns", "after", "after_length", "before", "before_length", "channel",
+        "is_lined", "key",
+    )  # fmt: skip
 
-    def __init__(self, event: HeldEvent, data: bytes, key: Key) -> None:
+    def __init__(self, event: HeldEvent, data: bytes, key: Key, glances: Glances) -> None:
         slot = event.slots[0]
         self.before, self.after = event.raw[: slot.raw_start + 1], event.raw[slot.raw_end - 1 :]
         self.before_length, self.after_length = len(self.before), len(self.after)
         self.channel: Channel = slot.channel
         self.key = key
+        self.is_lined = self.after.endswith(b"\n\n") and b"\r" not in event.raw
+        """Whether its lines end with LF alone."""
+        self._glances = glances
         found = _UP_TO_DIGITS.match(self.before)
         self._mark = self.before[found.end() :] if found else self.before
         self._event: tuple[bytes, bytes, int] = (event.raw, data, slot.raw_start)
-        self._pattern: re.Pattern[bytes] | None = None
+        self._patterns: tuple[re.Pattern[bytes], re.Pattern[bytes]] | None = None
+
+    def glance(self, raw: bytes) -> Glance | None:
+        """The event's text, where no more than that and counts after it differ, and it is prose that was seen before."""
+        start = self.before_length
+        if not raw.startswith(self.before):
+            return None
+        if raw.endswith(self.after):
+            return self._glances[raw[start : len(raw) - self.after_length]]
+        end = raw.find(b'"', start)
+        if self._patterns is None or self._patterns[1].fullmatch(raw, end) is None:
+            return None
+        return self._glances[raw[start:end]]
 
     def place(self, raw: bytes) -> tuple[int, int] | None:
-        """Where the text stands in an event that differs in numbers too; indexes are kept: they say whose text it is.
+        """Where the text stands in an event that differs in it alone, or in numbers too.
 
-        The pattern takes a millisecond to make, as long as a hundred events take: most streams never need it, since
-        what does not even name the text in the same way can't match.
+        Indexes have to be the same: they say whose text it is.
         """
-        if self._mark not in raw:
+        start = self.before_length if raw.startswith(self.before) else self._start(raw)
+        if start is None or (found := _INSIDE.match(raw, start)) is None:
             return None
-        if self._pattern is None:
-            self._pattern = re.compile(_pattern(*self._event), re.DOTALL)
-        found = self._pattern.fullmatch(raw)
-        return None if found is None else found.span(1)
+        end = found.end()
+        if len(raw) - end == self.after_length and raw.endswith(self.after):
+            return start, end
+        return (start, end) if self._made()[1].fullmatch(raw, end) else None
+
+    def _start(self, raw: bytes) -> int | None:
+        """Where the text begins, behind other numbers than before; they mostly stay for a while, as the time does.
+
+        What does not even name the text in the same way can't match.
+        """
+        if self._mark not in raw or (found := self._made()[0].match(raw)) is None:
+            return None
+        self.before, self.before_length = found[0], found.end()
+        return found.end()
+
+    def _made(self) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
+        """The patterns; they take a millisecond to make, as long as hundreds of events take: most never need them."""
+        if self._patterns is None:
+            before, after = _written(*self._event)
+            self._patterns = (re.compile(before, re.DOTALL), re.compile(after, re.DOTALL))
+        return self._patterns
 
 
 Known = tuple[Template, str, int, int]
-"""A template that fits an event, the event's text, and where it stands in the bytes."""
+"""A template that fits an event, the event's text, and where it stands in the bytes, without quotation marks."""
 
 
 class Templates:
     """The events seen lately, the last one first."""
 
-    __slots__ = ("_learned", "_templates")
+    __slots__ = ("_glances", "_learned", "_templates", "last")
 
-    def __init__(self) -> None:
+    def __init__(self, glances: Glances) -> None:
+        self.last: Template | None = None
+        """The one that fitted last, unless its lines end in a way of which a piece may not have all."""
+        self._glances = glances
         self._templates: list[Template] = []
         self._learned = 0
 
     def known(self, raw: bytes) -> Known | None:
         """The event's text, where nothing else in it can be text that was not seen before."""
-        for place, template in enumerate(self._templates):
-            start, end = template.before_length, len(raw) - template.after_length
-            if start <= end and raw.startswith(template.before) and raw.endswith(template.after):
-                return self._taken(place, raw, start, end)
-        for place, template in enumerate(self._templates):
+        for number, template in enumerate(self._templates):
             if (found := template.place(raw)) is not None:
-                return self._taken(place, raw, *found)
+                return self._taken(number, raw, *found)
         return None
 
     def learn(self, event: HeldEvent, data: bytes, key: Key) -> None:
@@ -77,34 +112,43 @@ class Templates:
         if event.slots[0].instead is not None or not event.slots[0].is_json:
             return
         self._learned += 1
-        self._templates.insert(0, Template(event, data, key))
+        template = Template(event, data, key, self._glances)
+        self._templates.insert(0, template)
         del self._templates[MOST:]
+        self._glance_at(template)
 
-    def _taken(self, place: int, raw: bytes, start: int, end: int) -> Known | None:
+    def _glance_at(self, template: Template) -> None:
+        self.last = template if template.is_lined else None
+
+    def _taken(self, number: int, raw: bytes, start: int, end: int) -> Known | None:
         literal = raw[start:end]
-        if b"\\" in literal or b'"' in literal or not literal.isascii() or not (text := literal.decode()).isprintable():
+        if b"\\" in literal or not literal.isascii() or not (text := literal.decode()).isprintable():
             try:
                 text = decoded_strictly(b'"' + literal + b'"')
-            except ValueError:  # it is not the inside of one string
+            except ValueError:  # it is not the inside of a string
                 return None
-        if place:
-            self._templates.insert(0, self._templates.pop(place))
-        return self._templates[0], text, start - 1, end + 1
+        if number:
+            self._templates.insert(0, self._templates.pop(number))
+        template = self._templates[0]
+        self._glance_at(template)
+        return template, text, start, end
 
 
-def _pattern(raw: bytes, data: bytes, text_start: int) -> bytes:
+def _written(raw: bytes, data: bytes, text_start: int) -> tuple[bytes, bytes]:
+    """Patterns of what stands before and after the text in an event."""
     offset = raw.find(data)
     pieces: list[bytes] = []
+    before: list[bytes] = []
     at = 0
     for span in spans(data):
         start, end = span.start + offset, span.end + offset
         if start == text_start:
-            pieces += (re.escape(raw[at : start + 1]), _INSIDE)
+            before, pieces = [*pieces, re.escape(raw[at : start + 1])], []
             at = end - 1
         elif _is_count(span, data):
             pieces += (re.escape(raw[at:start]), _NUMBER)
             at = end
-    return b"".join([*pieces, re.escape(raw[at:])])
+    return b"".join(before), b"".join([*pieces, re.escape(raw[at:])])
 
 
 def _is_count(span: Span, data: bytes) -> bool:

@@ -5,6 +5,9 @@ from dataclasses import dataclass, field
 from gateway.output_filter.channel import Channel
 from gateway.output_filter.json_spans import encoded
 
+Left = tuple[bytes, str | None]
+"""What leaves of an event, and the class of a value in it before which the answer ends."""
+
 
 @dataclass(slots=True, repr=False, eq=False)  # not frozen: one is made per chunk, and a frozen one takes 2 us
 class Slot:
@@ -50,8 +53,10 @@ class HeldEvent:
                 return False
         return True
 
-    def leave(self) -> tuple[bytes, str | None]:
-        """Its bytes, and the class that ends the answer within them; only what was changed is written anew."""
+    def leave(self) -> Left | None:
+        """Its bytes; only what was changed is written anew. ``None`` = it is not decided."""
+        if not self.is_decided:
+            return None
         if self.blocked is not None:
             return b"", self.blocked
         if not self.changes and not any(slot.channel.has_edits for slot in self.slots):
@@ -78,32 +83,31 @@ class HeldEvent:
 class KnownEvent:
     """A held event that is as one before but for its text; nearly all of a stream are, and each takes its time."""
 
-    __slots__ = ("_place", "_text", "blocked", "channel", "end", "expired", "raw", "since")
+    __slots__ = ("_start", "_stop", "_text", "channel", "end", "expired", "raw", "since")
 
-    def __init__(self, raw: bytes, since: float, channel: Channel, text: str, raw_start: int, raw_end: int) -> None:
+    def __init__(self, raw: bytes, since: float, channel: Channel, text: str, start: int, stop: int) -> None:
+        """``start``, ``stop``: where the text stands in the bytes, without its quotation marks."""
         self.raw = raw
         self.since = since
         self.channel = channel
         self.end = channel.length
         """Of its text in the running text; the text was fed just now."""
         self.expired: float | None = None
-        self.blocked: str | None = None
         self._text = text
-        self._place = (raw_start, raw_end)
+        self._start = start
+        self._stop = stop
 
     @property
     def slots(self) -> list[Slot]:
         """Its one text."""
-        return [Slot(self.channel, self.end - len(self._text), self._text, *self._place)]
+        return [Slot(self.channel, self.end - len(self._text), self._text, self._start - 1, self._stop + 1)]
 
-    @property
-    def is_decided(self) -> bool:
-        """Whether it may leave."""
-        return self.channel.decided >= self.end
-
-    def leave(self) -> tuple[bytes, str | None]:
-        """Its bytes, and the class that ends the answer within them."""
-        if not self.channel.has_edits:
+    def leave(self) -> Left | None:
+        """Its bytes; ``None`` = it is not decided."""
+        channel = self.channel
+        if channel.decided < self.end:
+            return None
+        if not channel.has_edits:
             return self.raw, None
         return HeldEvent(self.raw, self.since, self.slots).leave()
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from fleet.pattern_tree import Node, beginnings, source, width
 from gateway.output_filter.detectors import Detector
+from gateway.output_filter.glances import Glances
 from gateway.output_filter.linear_regex import EncodedText, LinearRegex
 from gateway.output_filter.quiet_text import Quiet, openings
 
@@ -72,6 +73,7 @@ class Matcher:
         self._beginnings = LinearRegex(f"(?:{_joined(detectors, beginnings)})\\z") if detectors else None
         self.quiet = Quiet((detector.tree, detector.ignore_case) for detector in detectors)
         """Tells what need not be searched."""
+        self.glances = Glances(self.quiet)
 
     def held_from(self, encoded: EncodedText, start: int) -> int:
         """From where on the text may still become a value; its length = nowhere."""

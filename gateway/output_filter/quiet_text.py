@@ -1,7 +1,7 @@
 """Works out which plain words and marks no pattern can grow from, so that prose is not searched at all."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Flag, auto
 from functools import lru_cache, reduce
 from operator import or_
@@ -21,20 +21,32 @@ _MARKS = " \n\t,.;:!?\"'()[]{}*#`/=|<>-"
 class Quiet:
     """Tells prose: words and marks in which no value is, and of which only the last word can become one.
 
-    A word is made of letters, no two capitals next to each other. Each pattern comes with whether it ignores case.
+    A word is made of letters, no two capitals next to each other. Marks that patterns go over, as an email address
+    does over a full stop, join words: from inside such a chain only another search tells where a value may begin.
+    Each pattern comes with whether it ignores case.
     """
 
-    __slots__ = ("_long_word", "_loud", "_soft")
+    __slots__ = ("_chain", "_long_word", "_loud", "_soft", "joints")
 
     def __init__(self, patterns: Iterable[tuple[Node, bool]]) -> None:
         patterns = list(patterns)
-        reached = frozenset().union(*(_walk(node, _Ends.EMPTY, fold)[1] for node, fold in patterns))
-        runs = [run for node, fold in patterns if (run := _letters_width(node, fold)) is not None]
-        self._long_word = max(1, min(runs)) if runs else LONGEST_HELD
-        """A word of so many letters may be a value."""
+        self._long_word, reached = _walk_all(patterns, frozenset())
+        self.joints: frozenset[str] = frozenset()
+        """The marks that may stand between the words of a value."""
+        for mark in sorted(reached):
+            shortest, beyond = _walk_all(patterns, self.joints | {mark})
+            if shortest >= self._long_word and beyond <= reached:
+                self.joints |= {mark}
+        self._chain = LETTERS + "".join(sorted(self.joints))
         marks = re.escape("".join(sorted(set(_MARKS) - reached)))
-        self._loud = re.compile(f"[^A-Za-z{marks}]|[A-Z]{{2}}|[A-Za-z]{{{self._long_word}}}")
-        self._soft = re.compile(f"[a-z{marks}]*")
+        joints = re.escape("".join(sorted(self.joints)))
+        self._loud = re.compile(f"[^A-Za-z{marks}{joints}]|[A-Z]{{2}}|[A-Za-z{joints}]{{{self._long_word}}}")
+        self._soft = re.compile(f"[a-z{marks}{joints}]*")
+
+    @property
+    def long_word(self) -> int:
+        """A word, or a chain of words, of so many characters may be a value."""
+        return self._long_word
 
     def is_prose(self, text: str) -> bool:
         """Whether it is nothing else."""
@@ -49,8 +61,11 @@ class Quiet:
         is_soft = was_prose and len(text) < self._long_word and self._soft.fullmatch(more) is not None
         if not is_soft and self._loud.search(text) is not None:
             return None
-        start = len(text.rstrip(LETTERS))
-        return start if len(text) - start <= LONGEST_HELD else None
+        return len(text.rstrip(LETTERS))
+
+    def chain(self, text: str) -> int:
+        """Where the chain of words at the end of prose begins; no value begins before it and goes on."""
+        return len(text.rstrip(self._chain))
 
 
 def openings(node: Node, *, ignore_case: bool) -> frozenset[str]:
@@ -83,21 +98,32 @@ def ascii_members(text: str, ignore_case: bool) -> frozenset[str]:
     return frozenset(LinearRegex(text, ignore_case=ignore_case).each(_ASCII))
 
 
-def _letters_width(node: Node, ignore_case: bool) -> int | None:
-    """The fewest letters that it matches with nothing else between them; None = it needs something else."""
+def _walk_all(patterns: Sequence[tuple[Node, bool]], joints: frozenset[str]) -> tuple[int, frozenset[str]]:
+    """The length of the shortest value that is a chain of letters and joints, and the marks reached by such chains."""
+    widths = [_chain_width(node, fold, joints) for node, fold in patterns]
+    shortest = min((width for width in widths if width is not None), default=LONGEST_HELD)
+    reached: frozenset[str] = frozenset()
+    for node, fold in patterns:
+        reached |= _walk(node, _Ends.EMPTY, fold, joints)[1]
+    return max(1, min(shortest, LONGEST_HELD)), reached
+
+
+def _chain_width(node: Node, ignore_case: bool, joints: frozenset[str]) -> int | None:
+    """The fewest letters and joints that it matches with nothing else between; None = it needs something else."""
     match node:
         case Chars(text):
-            return None if ascii_members(text, ignore_case).isdisjoint(LETTERS) else 1
+            members = ascii_members(text, ignore_case)
+            return None if members.isdisjoint(LETTERS) and members.isdisjoint(joints) else 1
         case Edge():
             return 0
         case Chain(parts):
-            widths = [_letters_width(part, ignore_case) for part in parts]
+            widths = [_chain_width(part, ignore_case, joints) for part in parts]
             return None if None in widths else sum(filter(None, widths))
         case Choice(options):
-            widths = [_letters_width(option, ignore_case) for option in options]
+            widths = [_chain_width(option, ignore_case, joints) for option in options]
             return min((width for width in widths if width is not None), default=None)
         case Repeat(part, least, _):
-            once = _letters_width(part, ignore_case) if least else 0
+            once = _chain_width(part, ignore_case, joints) if least else 0
             return None if once is None else least * once
         case _:
             assert_never(node)
@@ -109,6 +135,7 @@ class _Ends(Flag):
     EMPTY = auto()
     CAPITAL = auto()
     SMALL = auto()
+    JOINT = auto()
 
 
 _Walked = tuple[_Ends, frozenset[str]]
@@ -116,44 +143,46 @@ _Walked = tuple[_Ends, frozenset[str]]
 _NOWHERE = _Ends(0)
 
 
-def _walk(node: Node, ends: _Ends, ignore_case: bool) -> _Walked:
+def _walk(node: Node, ends: _Ends, ignore_case: bool, joints: frozenset[str]) -> _Walked:
     if not ends:
         return _NOWHERE, frozenset()
     match node:
         case Chars(text):
-            return _step(ascii_members(text, ignore_case), ends)
+            return _step(ascii_members(text, ignore_case), ends, joints)
         case Edge():
             return ends, frozenset()
         case Chain(parts):
             reached: frozenset[str] = frozenset()
             for part in parts:
-                ends, marks = _walk(part, ends, ignore_case)
+                ends, marks = _walk(part, ends, ignore_case, joints)
                 reached |= marks
             return ends, reached
         case Choice(options):
-            walked = [_walk(option, ends, ignore_case) for option in options]
+            walked = [_walk(option, ends, ignore_case, joints) for option in options]
             return reduce(or_, (end for end, _ in walked)), frozenset().union(*(marks for _, marks in walked))
         case Repeat():
-            return _walk_again(node, ends, ignore_case)
+            return _walk_again(node, ends, ignore_case, joints)
         case _:
             assert_never(node)
 
 
-def _step(members: frozenset[str], ends: _Ends) -> _Walked:
+def _step(members: frozenset[str], ends: _Ends, joints: frozenset[str]) -> _Walked:
     after = _NOWHERE
-    if not members.isdisjoint(_CAPITALS) and ends & (_Ends.EMPTY | _Ends.SMALL):
+    if not members.isdisjoint(_CAPITALS) and ends & ~_Ends.CAPITAL:
         after |= _Ends.CAPITAL
     if not members.isdisjoint(_SMALL):
         after |= _Ends.SMALL
+    if not members.isdisjoint(joints):
+        after |= _Ends.JOINT
     return after, members & frozenset(_MARKS)
 
 
-def _walk_again(node: Repeat, ends: _Ends, ignore_case: bool) -> _Walked:
+def _walk_again(node: Repeat, ends: _Ends, ignore_case: bool, joints: frozenset[str]) -> _Walked:
     after = ends if node.least == 0 else _NOWHERE
     reached: frozenset[str] = frozenset()
-    # Three ways to end: after as many rounds nothing new can come.
-    for round_number in range(1, min(node.most, node.least + 3) + 1):
-        ends, marks = _walk(node.part, ends, ignore_case)
+    # Four ways to end: after as many rounds nothing new can come.
+    for round_number in range(1, min(node.most, node.least + 4) + 1):
+        ends, marks = _walk(node.part, ends, ignore_case, joints)
         reached |= marks
         after |= ends if round_number >= node.least else _NOWHERE
     return after, reached

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from gateway.output_filter.glances import Glance
 from gateway.output_filter.linear_regex import EncodedText
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.matcher import Found, Matcher
@@ -33,14 +34,15 @@ class Scanner:
     """
 
     __slots__ = (
-        "_answered", "_cuts", "_end", "_in_string", "_is_prose", "_is_simple", "_is_sunk", "_masks", "_matcher",
-        "_normal", "_place", "_swallow", "_unread", "_writing", "edits",
+        "_answered", "_cuts", "_end", "_in_string", "_is_prose", "_is_simple", "_is_sunk", "_long_word", "_masks",
+        "_matcher", "_normal", "_place", "_swallow", "_unread", "_writing", "edits",
     )  # fmt: skip
 
     def __init__(self, matcher: Matcher, masks: Masks, writing: Writing | None = Writing.PLAIN) -> None:
         """``writing`` None = JSON if the text begins with a brace."""
         self.edits: list[Edit] = []
         self._matcher = matcher
+        self._long_word = matcher.quiet.long_word
         self._masks = masks
         self._writing = writing
         self._normal = ""  # one decided unit, if there is one, and the undecided ones
@@ -53,7 +55,7 @@ class Scanner:
         self._swallow: re.Pattern[str] | None = None
         self._in_string = False
         self._is_simple = False  # no escapes, nothing answered early, nothing swallowed
-        self._is_prose = False  # what is not forgotten yet
+        self._is_prose = False  # what is not forgotten yet; what waits is one word
 
     @property
     def decided(self) -> int:
@@ -73,6 +75,21 @@ class Scanner:
             self._decide(is_end=False)
         self._is_simple, self._is_prose = self._may_pass_prose(), False
         return False
+
+    def feed_glance(self, glance: Glance) -> bool:
+        """The next piece, where it is prose as seen before; False = it has to be fed."""
+        text, rest, _ = glance
+        normal = self._normal
+        if not self._is_prose or len(normal) + len(text) >= self._long_word:
+            return False
+        self._end += len(text)
+        if not rest:
+            self._normal = normal + text
+            return True
+        if self._writing is Writing.JSON:
+            self._in_string ^= normal.count('"') % 2 == 1
+        self._normal, self._place = rest, 1
+        return True
 
     def finish(self) -> None:
         """Nothing comes any more."""
@@ -106,7 +123,7 @@ class Scanner:
 
     def _answer(self, end: int) -> None:
         self._answered = end
-        self._is_simple = False
+        self._is_simple = self._is_prose = False
 
     def _is_bare_word(self) -> bool:
         if self._place == len(self._normal):
@@ -121,10 +138,13 @@ class Scanner:
     def _pass_prose(self, text: str) -> bool:
         """Most of what models write: words and marks, and only the last word waits."""
         normal = self._normal + text
-        start = self._matcher.quiet.hold(normal, text, was_prose=self._is_prose)
+        quiet = self._matcher.quiet
+        start = quiet.hold(normal, text, was_prose=self._is_prose)
         if start is None:
             return False
-        self._is_prose = True
+        self._is_prose = start == 0 or normal[start - 1] not in quiet.joints
+        if not self._is_prose:
+            start = self._matcher.held_from(EncodedText(normal), max(quiet.chain(normal), self._place))
         self._end += len(text)
         if start > self._place:
             if self._writing is Writing.JSON:

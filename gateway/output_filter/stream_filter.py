@@ -28,7 +28,10 @@ class StreamFilter:
     value, the rest of that is masked), and anything else that is held is masked by what it may become.
     """
 
-    __slots__ = ("_answer", "_held", "_held_bytes", "_is_open", "_most", "_reader", "_texts", "failure", "has_ended")
+    __slots__ = (
+        "_answer", "_held", "_held_bytes", "_is_between", "_is_open", "_most_bytes", "_most_events", "_reader", "_texts", "failure",
+        "has_ended",
+    )  # fmt: skip
 
     def __init__(self, policy: CompiledPolicy, key: bytes = b"", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         """``key``: secret, the same for every answer of a conversation (see ``Masks``)."""
@@ -38,12 +41,13 @@ class StreamFilter:
         """What went wrong, as the name of an error, which quotes nothing; None = nothing did."""
         self._answer = Answer(policy, Masks(policy.modes, key))
         self._reader = SseReader(limit_bytes)
+        self._is_between = True  # the next byte begins an event
         self._texts = EventReader(self._answer)
         self._held: deque[Held] = deque()
         self._held_bytes = 0
         self._is_open = False
         spread = 1 if policy.moderation is None else VERDICT_SPREAD
-        self._most = (MAX_HELD_EVENTS * spread, MAX_HELD_BYTES * spread)
+        self._most_events, self._most_bytes = MAX_HELD_EVENTS * spread, MAX_HELD_BYTES * spread
 
     @property
     def counts(self) -> Counter[str]:
@@ -111,9 +115,10 @@ class StreamFilter:
             return b""
         if self._is_open:
             return data
-        if self._reader.is_between and data.endswith(b"\n\n") and b"\r" not in data:
+        if self._is_between:
             try:  # mostly it is one event as seen before, which need be neither cut out nor read
-                if (held := self._texts.read_again(data, now)) is not None:
+                held = self._texts.glance(data, now) or self._read_again(data, now)
+                if held is not None:
                     return self._hold(held, now)
             except Exception as error:  # as in _through
                 return self._fail(error, data)
@@ -147,6 +152,10 @@ class StreamFilter:
         except Exception as error:  # as in _through
             return out + self._fail(error)
 
+    def _read_again(self, data: bytes, now: float) -> Held | None:
+        is_whole = data.endswith(b"\n\n") and b"\r" not in data
+        return self._texts.read_again(data, now) if is_whole else None
+
     def _through(self, events: Iterator[SseEvent], now: float) -> bytes:
         out: list[bytes] = []
         raw = b""
@@ -158,6 +167,7 @@ class StreamFilter:
         except Exception as error:
             # Whatever goes wrong in here, nothing may pass by accident: the route says what happens.
             out.append(self._fail(error, raw))
+        self._is_between = self._reader.is_between
         return b"".join(out)
 
     def _event(self, event: SseEvent, now: float) -> bytes:
@@ -167,17 +177,14 @@ class StreamFilter:
             return self._comment(event, now)
         held = self._texts.read(event, now)
         if self._texts.overtakes:
-            return held.leave()[0]
+            return (held.leave() or (b"",))[0]
         return self._hold(held, now)
 
     def _hold(self, held: Held, now: float) -> bytes:
-        if not self._held and held.is_decided:
-            return self._out(held)
         self._held.append(held)
         self._held_bytes += len(held.raw)
-        out = self._leave() if self._held[0].is_decided else b""
-        most_events, most_bytes = self._most
-        while len(self._held) > most_events or self._held_bytes > most_bytes:
+        out = self._leave()
+        while len(self._held) > self._most_events or self._held_bytes > self._most_bytes:
             out += self._expire_first(now)
         return out
 
@@ -207,23 +214,21 @@ class StreamFilter:
         return out
 
     def _leave(self) -> bytes:
-        out = []
+        out: list[bytes] = []
         waiting = self._held
-        while waiting and waiting[0].is_decided:
-            held = waiting[0]
-            out.append(self._out(held))
-            if waiting:  # the answer has not ended
-                waiting.popleft()
-                self._held_bytes -= len(held.raw)
+        while waiting and (left := waiting[0].leave()) is not None:
+            out.append(left[0])
+            if left[1] is not None:
+                out.append(self._block(left[1]))
+                break
+            self._held_bytes -= len(waiting.popleft().raw)
         return b"".join(out)
 
-    def _out(self, held: Held) -> bytes:
-        data, blocked = held.leave()
-        if blocked is None:
-            return data
-        self._answer.blocked = blocked
+    def _block(self, name: str) -> bytes:
+        """The answer ends before a value of this class."""
+        self._answer.blocked = name
         self._end()
-        return data + endings.blocked(self._texts.api, blocked, self._texts.last, self._texts.open_choices)
+        return endings.blocked(self._texts.api, name, self._texts.last, self._texts.open_choices)
 
     def _fail(self, error: Exception, raw: bytes = b"") -> bytes:
         """``raw``: the event that was at hand."""
