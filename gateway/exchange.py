@@ -86,10 +86,16 @@ class Exchange:
         if not self._is_over:
             self._is_over = True
             self.on_gone()
+            self._let_go()
 
     def _finish(self, *, goes_on: bool) -> None:
         self._is_over = True
         self._on_end(goes_on)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Of those who were told, who hold this one: a cycle would wait for the collector, which stops everything."""
+        self._on_end, self.on_gone, self.on_flow = _nobody_ends, _nobody, _nobody_flows
 
 
 def head_of(status: int, headers: Headers, length: int | None, *, keeps_alive: bool) -> bytes:
@@ -120,3 +126,7 @@ def _nobody() -> None:
 
 def _nobody_flows(_: bool) -> None:
     """Nobody is told."""
+
+
+def _nobody_ends(_: bool) -> None:
+    """It was told."""

@@ -2,7 +2,7 @@
 
 import gc
 
-_YOUNG_OBJECTS = 20_000
+_YOUNG_OBJECTS = 5_000
 _ROUNDS = 50
 """Of the young before all are looked at; the two together bound what cycles can hold."""
 

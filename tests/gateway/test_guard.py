@@ -1,7 +1,9 @@
 """The stream guard: bytes pass as they are, nothing ends in silence, and a client that leaves is seen."""
 
 import asyncio
+import gc
 import json
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -309,3 +311,43 @@ async def test_connections_to_an_engine_are_used_again() -> None:
             await whole_answer(reader)
             assert len(engine.requests) == 2
             assert not engine.gone.is_set()
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        says(event("a"), event("b"), USAGE_EVENT, DONE),
+        says(event("a"), ends=False),
+        raw(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"),
+        raw(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 2\r\n\r\n{}"),
+    ],
+    ids=["a stream", "a stream that breaks off", "a whole answer", "an error"],
+)
+async def test_a_request_that_is_over_leaves_nothing_to_the_collector(
+    script, left_by_cycles: Callable[[], set[str]]
+) -> None:
+    async with FakeEngine(script) as engine:
+        passage = FakePassage((engine.address,))
+        async with guarding(passage) as (_, reader, writer):
+            ask(writer)
+            await whole_answer(reader)
+            await until(lambda: passage.endings)
+            await asyncio.sleep(0)
+            assert not left_by_cycles() & {"Relay", "Exchange", "Attempt", "Silence", "HttpRequest", "Outlet"}
+
+
+@pytest.fixture
+def left_by_cycles() -> Iterator[Callable[[], set[str]]]:
+    """The names of the types that only the collector of cycles would free."""
+
+    def found() -> set[str]:
+        gc.collect()
+        names = {type(one).__name__ for one in gc.garbage}
+        gc.garbage.clear()
+        return names
+
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    yield found
+    gc.set_debug(0)
+    gc.garbage.clear()
