@@ -23,7 +23,7 @@ _DATA_LINE = re.compile(rb"(?:\A(?:\xef\xbb\xbf)?|[\r\n])data(?:: ?|(?=[\r\n])|\
 class EventReader:
     """The texts of one stream."""
 
-    __slots__ = ("_answer", "_channels", "_finished", "_last_key", "_templates", "api", "last", "overtakes")
+    __slots__ = ("_answer", "_channels", "_finished", "_glances", "_last_key", "_templates", "api", "last", "overtakes")
 
     def __init__(self, answer: Answer) -> None:
         self.api = Api.UNKNOWN
@@ -32,10 +32,11 @@ class EventReader:
         self.overtakes = False
         """Whether the event that was read last need not wait for those before it."""
         self._answer = answer
+        self._glances = answer.policy.matcher.glances
         self._channels: dict[Key, Channel] = {}
         self._finished: set[int] = set()
         self._last_key: Key = ()
-        self._templates = Templates(answer.policy.matcher.glances)
+        self._templates = Templates()
 
     @property
     def open_choices(self) -> list[int]:
@@ -60,12 +61,16 @@ class EventReader:
     def glance(self, raw: bytes, now: float) -> KnownEvent | None:
         """The event, where it is the last one with other prose in it, as nearly all are; None = it may be anything."""
         template = self._templates.last
-        if template is None or (glance := template.glance(raw)) is None:
+        if template is None or not raw.startswith(template.before):
+            return None
+        start = template.before_length
+        end = len(raw) - template.after_length if raw.endswith(template.after) else template.end_before_counts(raw)
+        if (glance := self._glances[raw[start:end]]) is None:
             return None
         self._last_key = template.key
-        template.channel.feed_glance(glance)
-        start = template.before_length
-        return KnownEvent(raw, now, template.channel, glance.text, start, start + len(glance.text))
+        channel = template.channel
+        channel.feed_glance(glance)
+        return KnownEvent(raw, now, channel, glance.text, start, end)
 
     def read_again(self, raw: bytes, now: float) -> Held | None:
         """The event, where it is one as seen before but for its text; None = it has to be read."""

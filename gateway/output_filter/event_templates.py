@@ -3,7 +3,6 @@
 import re
 
 from gateway.output_filter.channel import Channel
-from gateway.output_filter.glances import Glance, Glances
 from gateway.output_filter.held_event import HeldEvent
 from gateway.output_filter.json_spans import Span, decoded_strictly, spans
 from gateway.output_filter.shapes import Key
@@ -21,11 +20,11 @@ class Template:
     """What stands before and after the text."""
 
     __slots__ = (
-        "_event", "_glances", "_mark", "_patterns", "after", "after_length", "before", "before_length", "channel",
+        "_event", "_mark", "_patterns", "after", "after_length", "before", "before_length", "channel",
         "is_lined", "key",
     )  # fmt: skip
 
-    def __init__(self, event: HeldEvent, data: bytes, key: Key, glances: Glances) -> None:
+    def __init__(self, event: HeldEvent, data: bytes, key: Key) -> None:
         slot = event.slots[0]
         self.before, self.after = event.raw[: slot.raw_start + 1], event.raw[slot.raw_end - 1 :]
         self.before_length, self.after_length = len(self.before), len(self.after)
@@ -33,23 +32,15 @@ class Template:
         self.key = key
         self.is_lined = self.after.endswith(b"\n\n") and b"\r" not in event.raw
         """Whether its lines end with LF alone."""
-        self._glances = glances
         found = _UP_TO_DIGITS.match(self.before)
         self._mark = self.before[found.end() :] if found else self.before
         self._event: tuple[bytes, bytes, int] = (event.raw, data, slot.raw_start)
         self._patterns: tuple[re.Pattern[bytes], re.Pattern[bytes]] | None = None
 
-    def glance(self, raw: bytes) -> Glance | None:
-        """The event's text, where no more than that and counts after it differ, and it is prose that was seen before."""
-        start = self.before_length
-        if not raw.startswith(self.before):
-            return None
-        if raw.endswith(self.after):
-            return self._glances[raw[start : len(raw) - self.after_length]]
-        end = raw.find(b'"', start)
-        if self._patterns is None or self._patterns[1].fullmatch(raw, end) is None:
-            return None
-        return self._glances[raw[start:end]]
+    def end_before_counts(self, raw: bytes) -> int:
+        """Where the text of an event that begins the same ends, if after it only counts differ; otherwise 0."""
+        end = raw.find(b'"', self.before_length)
+        return end if self._patterns is not None and self._patterns[1].fullmatch(raw, end) else 0
 
     def place(self, raw: bytes) -> tuple[int, int] | None:
         """Where the text stands in an event that differs in it alone, or in numbers too.
@@ -89,12 +80,11 @@ Known = tuple[Template, str, int, int]
 class Templates:
     """The events seen lately, the last one first."""
 
-    __slots__ = ("_glances", "_learned", "_templates", "last")
+    __slots__ = ("_learned", "_templates", "last")
 
-    def __init__(self, glances: Glances) -> None:
+    def __init__(self) -> None:
         self.last: Template | None = None
         """The one that fitted last, unless its lines end in a way of which a piece may not have all."""
-        self._glances = glances
         self._templates: list[Template] = []
         self._learned = 0
 
@@ -112,7 +102,7 @@ class Templates:
         if event.slots[0].instead is not None or not event.slots[0].is_json:
             return
         self._learned += 1
-        template = Template(event, data, key, self._glances)
+        template = Template(event, data, key)
         self._templates.insert(0, template)
         del self._templates[MOST:]
         self._glance_at(template)

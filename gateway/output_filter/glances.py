@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gateway.output_filter.quiet_text import LETTERS, Quiet
+from gateway.output_filter.quiet_text import Quiet
 
 MOST = 8_192
 """Pieces that are remembered at once, of all answers of a policy; then it begins anew."""
@@ -15,9 +15,9 @@ class Glance(NamedTuple):
 
     text: str
     rest: str
-    """The letters at its end after the character before them: the word that goes on. Empty = it is letters alone."""
+    """The word at its end, after the character before it. Empty = the text is nothing but a piece of a word."""
     held: int
-    """How many letters these are."""
+    """How long this word is; of a piece of a word, 0 if it can't begin one."""
 
 
 class Glances(dict[bytes, Glance | None]):
@@ -36,10 +36,10 @@ class Glances(dict[bytes, Glance | None]):
         text = literal.decode()
         if text[0].isupper() or not text.isprintable() or not self._quiet.is_prose(text):
             return None
-        held = len(text) - len(text.rstrip(LETTERS))
-        start = len(text) - held
-        if start and text[start - 1] in self._quiet.joints:
+        start = self._quiet.last_word(text)
+        if start and self._quiet.word(text) is None:
             return None
+        held = len(text) - start if start else int(text[0].isalpha())
         if len(self) >= MOST:
             self.clear()
         glance = self[literal] = Glance(text, text[start - 1 :] if start else "", held)

@@ -26,7 +26,7 @@ class Quiet:
     Each pattern comes with whether it ignores case.
     """
 
-    __slots__ = ("_chain", "_long_word", "_loud", "_soft", "joints")
+    __slots__ = ("_chain", "_long_word", "_loud", "_soft", "_string", "joints")
 
     def __init__(self, patterns: Iterable[tuple[Node, bool]]) -> None:
         patterns = list(patterns)
@@ -37,6 +37,8 @@ class Quiet:
             shortest, beyond = _walk_all(patterns, self.joints | {mark})
             if shortest >= self._long_word and beyond <= reached:
                 self.joints |= {mark}
+        carried = max((_carried(node, fold) for node, fold in patterns), key=len, default=frozenset())
+        self._string = LETTERS + "".join(sorted(self.joints & carried))
         self._chain = LETTERS + "".join(sorted(self.joints))
         marks = re.escape("".join(sorted(set(_MARKS) - reached)))
         joints = re.escape("".join(sorted(self.joints)))
@@ -62,6 +64,20 @@ class Quiet:
         if not is_soft and self._loud.search(text) is not None:
             return None
         return len(text.rstrip(LETTERS))
+
+    def word(self, text: str) -> int | None:
+        """Where the word at the end of prose begins; a value may begin with any word, and with nothing before it.
+
+        An email address begins with any word, full stops in it or not. None = there are other joints around.
+        """
+        start = self.last_word(text)
+        if start and text[start - 1] in self.joints:
+            return None
+        return start if text[start : start + 1].isalpha() or start == len(text) else None
+
+    def last_word(self, text: str) -> int:
+        """Where the last word of a text begins, whatever is before it; a text may be a piece of one alone."""
+        return len(text.rstrip(self._string))
 
     def chain(self, text: str) -> int:
         """Where the chain of words at the end of prose begins; no value begins before it and goes on."""
@@ -96,6 +112,16 @@ def ascii_members(text: str, ignore_case: bool) -> frozenset[str]:
     if text.startswith("\\x{") and not ignore_case:
         return frozenset(chr(int(text[3:-1], 16)))
     return frozenset(LinearRegex(text, ignore_case=ignore_case).each(_ASCII))
+
+
+def _carried(node: Node, ignore_case: bool) -> frozenset[str]:
+    """The characters that may stand anywhere in a word but at its beginning, so that every such word begins a match."""
+    match node:
+        case Chain((Chars(first), Repeat(Chars(text), 0, most), *_)) if most >= LONGEST_HELD - 1:
+            letters, members = frozenset(LETTERS), ascii_members(text, ignore_case)
+            return members if letters <= members and letters <= ascii_members(first, ignore_case) else frozenset()
+        case _:
+            return frozenset()
 
 
 def _walk_all(patterns: Sequence[tuple[Node, bool]], joints: frozenset[str]) -> tuple[int, frozenset[str]]:

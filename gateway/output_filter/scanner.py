@@ -78,9 +78,11 @@ class Scanner:
 
     def feed_glance(self, glance: Glance) -> bool:
         """The next piece, where it is prose as seen before; False = it has to be fed."""
-        text, rest, _ = glance
+        text, rest, held = glance
         normal = self._normal
         if not self._is_prose or len(normal) + len(text) >= self._long_word:
+            return False
+        if not held and self._place == len(normal):  # a joint begins no word
             return False
         self._end += len(text)
         if not rest:
@@ -142,9 +144,9 @@ class Scanner:
         start = quiet.hold(normal, text, was_prose=self._is_prose)
         if start is None:
             return False
-        self._is_prose = start == 0 or normal[start - 1] not in quiet.joints
-        if not self._is_prose:
-            start = self._matcher.held_from(EncodedText(normal), max(quiet.chain(normal), self._place))
+        self._is_prose = True
+        if start and normal[start - 1] in quiet.joints:
+            start = self._chain_hold(normal)
         self._end += len(text)
         if start > self._place:
             if self._writing is Writing.JSON:
@@ -153,6 +155,14 @@ class Scanner:
         else:
             self._normal = normal
         return True
+
+    def _chain_hold(self, normal: str) -> int:
+        """From where on prose that ends in a chain of words may still become a value."""
+        start = self._matcher.quiet.word(normal)
+        if start is not None:
+            return start
+        self._is_prose = False
+        return self._matcher.held_from(EncodedText(normal), max(self._matcher.quiet.chain(normal), self._place))
 
     def _read(self, text: str, *, is_end: bool) -> bool:
         """Takes the next units over; whether there are any."""

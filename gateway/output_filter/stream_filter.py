@@ -29,8 +29,8 @@ class StreamFilter:
     """
 
     __slots__ = (
-        "_answer", "_held", "_held_bytes", "_is_between", "_is_open", "_most_bytes", "_most_events", "_reader", "_texts", "failure",
-        "has_ended",
+        "_answer", "_held", "_held_bytes", "_is_between", "_is_open", "_most_bytes", "_most_events", "_reader",
+        "_texts", "failure", "has_ended",
     )  # fmt: skip
 
     def __init__(self, policy: CompiledPolicy, key: bytes = b"", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
