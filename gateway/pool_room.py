@@ -34,11 +34,25 @@ class Slots(NamedTuple):
 
     def left(self, endpoints: Endpoints, kept: float) -> Endpoints:
         """The endpoints that may get one more."""
-        limit = self.limit - int(self.limit * kept)
+        limit = self._limit(kept)
         if self.running >= limit:
             return ()
-        most = math.ceil(limit / max(1, self.endpoints))
+        most = self._most(limit)
         return tuple(endpoint for endpoint in endpoints if self.at(endpoint.address) < most)
+
+    def short(self, endpoints: Endpoints, kept: float) -> frozenset[str]:
+        """The endpoints that have no slots left but those that are kept."""
+        limit = self._limit(kept)
+        if limit == self.limit:
+            return frozenset()
+        most = self._most(limit)
+        return frozenset(endpoint.address for endpoint in endpoints if self.at(endpoint.address) >= most)
+
+    def _limit(self, kept: float) -> int:
+        return self.limit - int(self.limit * kept)
+
+    def _most(self, limit: int) -> int:
+        return math.ceil(limit / max(1, self.endpoints))
 
 
 def limits_of(routes: Iterable[GatewayRoute], share: Share) -> dict[str, tuple[int, int]]:
@@ -79,6 +93,11 @@ class Room:
     def of(self, item: Waiting) -> Endpoints:
         """Where it may go now."""
         return self._of(item.flow, is_above=self._shares.is_above(item.tenant))
+
+    def short(self, item: Waiting) -> frozenset[str]:
+        """Where it may go, but would take a slot that is kept."""
+        slots = self._slots(item.flow) if self._kept else None
+        return frozenset() if slots is None else slots.short(self.of(item), self._kept)
 
     def _of(self, flow: str, *, is_above: bool) -> Endpoints:
         found = self._found.get((flow, is_above))

@@ -17,7 +17,7 @@ from gateway.hosted_limits import HostedLimits
 from gateway.load import DEFAULT_PREFILL_TOKENS_PER_SECOND, EngineMetrics, InFlight, LoadBook
 from gateway.prefix_index import DEFAULT_CAPACITY_BLOCKS, DEFAULT_TTL_SECONDS, Block, PrefixIndex
 from gateway.prefix_indexes import PrefixIndexes
-from gateway.routing_policies import Candidate, PolicyName, RoutingRequest, Situation, policy_of
+from gateway.routing_policies import Candidate, PolicyName, RoutingRequest, Situation, for_few_places, policy_of
 
 __all__ = [
     "MAX_TRIES",
@@ -76,6 +76,9 @@ class Router:
     def __init__(self, settings: RouterSettings | None = None) -> None:
         self._settings = settings or RouterSettings()
         self._policy = policy_of(self._settings.policy, self._settings.gateways)
+        self._policy_for_few_places = for_few_places(self._policy)
+        self.spreads_places = self._policy_for_few_places is not self._policy
+        """Whether it makes a difference that places are few."""
         capacity_blocks, ttl_seconds = self._settings.capacity_blocks, self._settings.ttl_seconds
         self._indexes = PrefixIndexes(
             lambda: PrefixIndex(capacity_blocks=capacity_blocks, ttl_seconds=ttl_seconds), self._settings.most_blocks
@@ -106,10 +109,11 @@ class Router:
         chance: Random,
         *,
         pool: str = "",
+        places_are_few: bool = False,
     ) -> Choice:
         """Up to three endpoints, best first, whatever the order they are given in; draining ones get nothing new.
 
-        ``pool`` says whose turn it is in round robin.
+        ``pool`` says whose turn it is in round robin; where places are few, some are left everywhere.
         """
         names = self._open(sorted([one.address for one in endpoints if not one.is_draining]), now)
         if request.reach is not None:
@@ -119,7 +123,8 @@ class Router:
         turn = self._turns.get(pool, 0)
         self._turns[pool] = turn + 1
         situation = Situation(request, self._candidates(request, names, now), turn)
-        return Choice(request, tuple(self._policy.order(situation, chance)[:MAX_TRIES]))
+        policy = self._policy_for_few_places if places_are_few else self._policy
+        return Choice(request, tuple(policy.order(situation, chance)[:MAX_TRIES]))
 
     def admits(self, address: str, arm: GatewayArm, now: float, *, is_counted: bool = False) -> bool:
         """Whether an endpoint of an arm takes a request now, which may be counted there already.

@@ -196,20 +196,23 @@ class BetterOfTwo:
 class CheapestOfEquals:
     """By price, but prices that differ by little count as equal: of those the endpoint that was given least goes first.
 
-    So a quiet fleet uses all its endpoints, and their caches.
+    So a quiet fleet uses all its endpoints, and their caches. Where places are few, the one with the fewest requests
+    goes first instead: an endpoint without a place is lost to whoever comes next, however little it has to compute.
     """
 
     tolerance: float = 0.05
+    places_are_few: bool = False
 
     def order(self, priced: Sequence[tuple[float, Candidate]], chance: Random) -> list[Candidate]:
         """The cheapest first."""
         limit = min([price for price, _ in priced]) * (1 + self.tolerance)
         ranked = []
         for place, (price, candidate) in enumerate(priced):
-            is_dear = price > limit
-            ranked.append((is_dear, price if is_dear else candidate.load.given_tokens, chance.random(), place))
+            is_dear, load = price > limit, candidate.load
+            requests = load.in_flight if self.places_are_few and not is_dear else 0
+            ranked.append((is_dear, requests, price if is_dear else load.given_tokens, chance.random(), place))
         ranked.sort()
-        return [priced[rank[3]][1] for rank in ranked]
+        return [priced[rank[4]][1] for rank in ranked]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,4 +272,11 @@ def policy_of(name: PolicyName, gateways: int) -> Policy:
     policy = POLICIES[name]
     if gateways > 1 and isinstance(policy.picker, CheapestOfEquals):
         return replace(policy, picker=Blurred())
+    return policy
+
+
+def for_few_places(policy: Policy) -> Policy:
+    """The same policy, for routes whose places at endpoints run out."""
+    if isinstance(policy.picker, CheapestOfEquals):
+        return replace(policy, picker=replace(policy.picker, places_are_few=True))
     return policy

@@ -6,11 +6,11 @@ endpoints that have room at that moment, and counts there at once.
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from random import Random
 
-from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute
+from fleet.snapshot import GatewayArm, GatewayRoute
 from gateway.arms import arms_for, pick_arm, pool_of
 from gateway.fair_queue import FairQueue, Waiting
 from gateway.pool_room import Room, Slots, limits_of
@@ -219,19 +219,21 @@ class Turns:
             if item is None:
                 return
             place = pool.places.pop(item)
-            self._choose(pool, place, room.of(item), now)
+            self._choose(pool, place, item, room, now)
             self._start(pool, place, item, now)
 
     def _slots(self, model: str) -> Slots | None:
         found = self._limits.get(model)
         return None if found is None else Slots(self._running.of(model), *found, partial(self._running.at, model))
 
-    def _choose(self, pool: _Pool, place: Place, roomy: Sequence[GatewayEndpoint], now: float) -> None:
-        """Where it goes: as planned if it did not wait, else by how things stand now."""
-        planned = place.choice.addresses
-        if now > place.came_at or not planned or not {endpoint.address for endpoint in roomy}.issuperset(planned):
-            request = place.wish.choice.request
-            choice = self._router.choose(request, roomy, now, self._chance, pool=pool_of(pool.arm))
+    def _choose(self, pool: _Pool, place: Place, item: Waiting, room: Room, now: float) -> None:
+        """Where it goes: as planned if it did not wait and takes no kept place, else by how things stand now."""
+        planned, roomy = place.choice.addresses, room.of(item)
+        short = room.short(item) if self._router.spreads_places else frozenset()
+        free = {endpoint.address for endpoint in roomy}
+        if now > place.came_at or not planned or planned[0] in short or not free.issuperset(planned):
+            request, few = place.wish.choice.request, bool(short)
+            choice = self._router.choose(request, roomy, now, self._chance, pool=pool_of(pool.arm), places_are_few=few)
             place.choice = choice if choice.candidates else place.choice
 
     def _start(self, pool: _Pool, place: Place, item: Waiting, now: float) -> None:

@@ -301,3 +301,16 @@ def test_gateways_side_by_side_leave_something_to_chance():
     for seed in range(50):
         firsts.add(router.choose(prompt(1), endpoints_of(4), 0.0, chance_of(seed)).addresses[0])
     assert len(firsts) == 4
+
+
+def test_where_places_are_few_equal_endpoints_are_filled_evenly_and_a_cached_prefix_is_still_worth_its_price():
+    router, endpoints = Router(), endpoints_of(2)
+    requests = [(0, prompt(1))] + [(0, prompt(n, more=10)) for n in (2, 3)] + [(1, prompt(4, more=9_000))]
+    for number, request in requests:
+        sent = router.send(router.choose(request, [endpoints[number]], 0.0, chance_of(0)), 0.0)
+        sent.first_token(0.0)
+    wish = prompt(*range(100, 150))
+    assert router.choose(wish, endpoints, 0.0, chance_of(0)).addresses == ("e:0", "e:1")  # was given less
+    assert router.choose(wish, endpoints, 0.0, chance_of(0), places_are_few=True).addresses == ("e:1", "e:0")
+    router.stored("e:0", wish.blocks[:25], BLOCK_TOKENS, 0.0)
+    assert router.choose(wish, endpoints, 0.0, chance_of(0), places_are_few=True).addresses == ("e:0", "e:1")

@@ -126,3 +126,30 @@ def test_a_limit_is_spread_over_the_endpoints():
     spread = Slots(10, 16, 8, lambda address: 2 if address in full_at else 1)
     room = Room(Router(), ARM, shares_of(a=1.0), lambda _: spread, 0.0)
     assert [endpoint.address for endpoint in room.of(waiting("a"))] == [e.address for e in ENDPOINTS[1:]]
+
+
+def room_with(counts, limit):
+    """One where the endpoints have so many requests of a model, most of which are of others than the flood."""
+    at = dict(zip((endpoint.address for endpoint in ENDPOINTS), counts, strict=True))
+    shares = shares_of(flood=400.0, one=300.0, two=300.0)
+    return Room(Router(), ARM, shares, lambda _: Slots(sum(counts), limit, 8, at.__getitem__), 0.0)
+
+
+@given(counts=st.lists(st.integers(0, 15), min_size=8, max_size=8), limit=st.integers(1, 120))
+def test_a_flood_may_go_where_no_kept_slot_is_used_and_never_where_the_others_may_not(counts, limit):
+    room = room_with(counts, limit)
+    free = {endpoint.address for endpoint in room.of(waiting("one"))}
+    above = {endpoint.address for endpoint in room.of(waiting("flood"))}
+    short = room.short(waiting("one"))
+    assert short | above <= free
+    assert short.isdisjoint(above)
+    assert not room.short(waiting("flood"))
+
+
+def test_endpoints_are_short_of_slots_where_only_those_that_are_kept_are_left():
+    counts = [12] * 2 + [11] * 6
+    assert room_with(counts, limit=100).short(waiting("one")) == {"127.0.0.1:1", "127.0.0.1:2"}
+    alone = Room(Router(), ARM, shares_of(one=1.0), slots(running=78, at=12), 0.0)
+    assert not alone.short(waiting("one"))
+    few = Room(Router(), ARM, shares_of(one=1.0, two=1.0), slots(running=7, limit=16, at=1), 0.0)
+    assert not few.short(waiting("one"))  # nothing is kept of so few

@@ -1,6 +1,7 @@
 """Whose turn it is at a pool: every place leaves once, limits hold, and what is free is used."""
 
 import asyncio
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from fleet.snapshot import GatewayArm, GatewayEndpoint, GatewayRoute, GatewayTenant, QueueLimits
 from gateway.arms import pool_of
 from gateway.refusals import Reason
-from gateway.router import EngineMetrics, Router, RoutingRequest
+from gateway.router import EngineMetrics, PolicyName, Router, RouterSettings, RoutingRequest
 from gateway.token_usage import TokenUsage
 from gateway.turn_words import Outcome, Wish
 from gateway.turns import Turns
@@ -52,6 +53,14 @@ class Pools:
 
     def ask(self, tenant="a", tokens=100, **more):
         place = self.turns.place(self.wish(tenant, tokens, **more), self.now)
+        self.turns.enter(place)
+        return place
+
+    def ask_at(self, number, tenant, tokens):
+        """One whose choice is an endpoint, first of all."""
+        wish = self.wish(tenant, tokens)
+        ordered = sorted(wish.choice.candidates, key=lambda candidate: candidate.address != ADDRESSES[number])
+        place = self.turns.place(replace(wish, choice=wish.choice._replace(candidates=tuple(ordered))), self.now)
         self.turns.enter(place)
         return place
 
@@ -102,6 +111,28 @@ def test_while_there_is_room_nobody_waits_and_the_choice_stays():
     assert place.has_turn
     assert place.choice is place.wish.choice
     assert [waited.outcome for waited in pools.told] == [Outcome.TURN]
+
+
+def crowded(limit=40, **settings):
+    """The first engine has nineteen requests, the second one has five and was given much more."""
+    pools = Pools(limit=limit)
+    pools.router = Router(RouterSettings(**settings))
+    pools.turns = Turns(pools.router, CHANCE)
+    pools.replace(pools.route)
+    for number in range(24):
+        address, tokens = (0, 100) if number < 19 else (1, 90_000)
+        pools.ask_at(address, "ba"[number % 2], tokens).in_flight.first_token(pools.now)
+    return pools
+
+
+def test_the_last_slots_of_an_engine_are_not_taken_while_another_that_is_as_good_has_more():
+    assert crowded().ask_at(0, "b", 200_000).choice.addresses[0] == ADDRESSES[1]
+
+
+@pytest.mark.parametrize("more", [{"limit": None}, {"limit": 200}, {"policy": PolicyName.ROUND_ROBIN}])
+def test_where_no_slot_is_the_last_or_nobody_minds_the_choice_stays(more):
+    place = crowded(**more).ask_at(0, "b", 200_000)
+    assert place.choice is place.wish.choice
 
 
 def test_all_engines_full_by_their_own_words_is_a_queue_and_one_with_room_is_not():
