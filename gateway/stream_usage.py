@@ -10,6 +10,7 @@ _USAGE = b'"usage"'
 _NO_CHOICES = b'"choices":[]'
 _NULLS = (b',"usage":null', b', "usage": null')
 _END = b"\n\n"
+_DATA = SseKind.DATA
 _DELTA = "delta"
 _OPENING = b'"message_start"'
 """Anthropic's first event, which knows the input; the output comes with the last but one."""
@@ -69,7 +70,7 @@ class StreamUsage:
         return b"".join(shown)
 
     def _seen(self, event: SseEvent) -> bytes:
-        if event.kind is not SseKind.DATA or event.data == _DONE:
+        if event.kind is not _DATA or event.data == _DONE:
             return event.raw
         is_output = not event.event or event.event.endswith(_DELTA)
         self.events += is_output

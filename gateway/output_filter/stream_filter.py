@@ -14,6 +14,7 @@ from gateway.sse import DEFAULT_LIMIT_BYTES, SseEvent, SseKind, SseReader
 
 MAX_HELD_EVENTS = 512
 MAX_HELD_BYTES = 512 * 1024
+_DATA = SseKind.DATA
 NO_VERDICT = "NoVerdict"
 """A failure: the moderation service did not judge in time."""
 VERDICT_SPREAD = 8
@@ -173,7 +174,7 @@ class StreamFilter:
     def _event(self, event: SseEvent, now: float) -> bytes:
         if self.has_ended:
             return b""
-        if event.kind is not SseKind.DATA:
+        if event.kind is not _DATA:
             return self._comment(event, now)
         held = self._texts.read(event, now)
         if self._texts.overtakes:
