@@ -159,10 +159,15 @@ class Router:
         """A request at an endpoint took so many tokens, which a hosted one may count."""
         self.ejections.pause(address, self.hosted_limits.used(address, tokens, now), now)
 
-    def heard(self, address: str, request: RoutingRequest, uncached_tokens: int, now: float) -> InFlight:
-        """Another gateway that shares its state has sent a request; its end will be told as well."""
+    def heard(
+        self, address: str, request: RoutingRequest, uncached_tokens: int, now: float, *, is_watched: bool = True
+    ) -> InFlight:
+        """Another gateway that shares its state has sent a request; its end will be told as well.
+
+        ``is_watched``: so will its first token.
+        """
         self._note(address, request, now)
-        return self._loads.start(address, uncached_tokens, now)
+        return self._loads.start(address, uncached_tokens, now, is_watched=is_watched)
 
     def _note(self, address: str, request: RoutingRequest, now: float) -> None:
         if self._policy.uses_prefixes:

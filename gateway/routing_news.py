@@ -57,7 +57,15 @@ class TellingRouter(Router):
         number, request, candidate = next(self._numbers), choice.request, choice.candidates[place]
         tokens, blocks = candidate.uncached_tokens, request.blocks
         note = RoutingNote(
-            NoteKind.SENT, self.name, number, candidate.address, tokens, blocks, request.session, request.block_tokens
+            NoteKind.SENT,
+            self.name,
+            number,
+            candidate.address,
+            tokens,
+            blocks,
+            request.session,
+            request.block_tokens,
+            is_watched,
         )
         self._add(note)
         in_flight.tell = lambda is_over: self._add(

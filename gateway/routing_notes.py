@@ -47,6 +47,8 @@ class RoutingNote(msgspec.Struct, frozen=True, array_like=True):
     blocks: tuple[int, ...] = ()
     session: int | None = None
     block_tokens: Annotated[int, msgspec.Meta(ge=1)] = 1
+    is_watched: bool = True
+    """Whether a word of its first token follows; else the prompt is taken to be computed at the known rate."""
 
     def to_bytes(self) -> bytes:
         """As it is sent."""
@@ -84,7 +86,8 @@ class Hearsay:
         if note.kind is NoteKind.SENT:
             self._end(key, now)  # a retry at another endpoint
             request = RoutingRequest(note.blocks, note.block_tokens, session=note.session)
-            self._live[key] = (self._router.heard(note.address, request, note.uncached_tokens, now), now)
+            in_flight = self._router.heard(note.address, request, note.uncached_tokens, now, is_watched=note.is_watched)
+            self._live[key] = (in_flight, now)
         elif note.kind is NoteKind.ENDED:
             self._end(key, now)
         elif note.kind is NoteKind.FIRST_TOKEN and key in self._live:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleet.snapshot import GatewayEndpoint
+from gateway.endpoint_load import EngineMetrics
 from gateway.router import Router, RoutingRequest
 from gateway.routing_notes import LEASE_SECONDS, Hearsay, NoteError, NoteKind, RoutingNote, read_note
 
@@ -22,6 +23,7 @@ NOTES = st.lists(
         st.lists(st.integers(0, 2**64 - 1), max_size=3).map(tuple),
         st.none() | st.integers(0, 2**64 - 1),
         st.sampled_from([1, 128]),
+        st.booleans(),
     ),
     max_size=40,
 )
@@ -72,6 +74,19 @@ def test_a_first_token_empties_the_queue_but_not_the_count():
     endpoints = [GatewayEndpoint(address="e:0")]
     seen = router.choose(RoutingRequest((7,), 128, 200), endpoints, 0.1, Random(0)).candidates[0]  # noqa: S311
     assert (seen.load.in_flight, seen.load.queued_tokens, seen.cached_tokens) == (1, 0.0, 128)
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_a_request_whose_first_token_nobody_tells_does_not_fill_an_engine_until_its_end(is_watched):
+    router = Router()
+    router.measured("e:0", EngineMetrics(measured_at=0.0))
+    hearsay = Hearsay(router, "own")
+    for number in range(10):
+        note = RoutingNote(NoteKind.SENT, "b", number, "e:0", 100, is_watched=is_watched)
+        hearsay.hear(read_note(note.to_bytes()), 0.1)
+    endpoint = GatewayEndpoint(address="e:0")
+    assert router.is_any_roomy([endpoint], 0.9) is not is_watched
+    assert counts(router, 0.9)["e:0"] == 10
 
 
 def test_a_note_of_another_version_says_what_to_look_at():
