@@ -10,12 +10,11 @@ from collections.abc import AsyncIterator, Callable
 from itertools import count
 from typing import Protocol
 
-import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
 from gateway.lease_store import StoreLostError
 from gateway.router import Choice, InFlight, Router, RouterSettings
-from gateway.routing_notes import Hearsay, NoteError, NoteKind, RoutingNote, read_note
+from gateway.routing_notes import Hearsay, NoteError, NoteKind, RoutingNote, message_of, read_notes
 
 FLUSH_SECONDS = 0.02
 LOOK_SECONDS = 1.0
@@ -24,7 +23,6 @@ SILENT_SECONDS = 15.0
 """The requests of a gateway that says nothing for so long are over."""
 MOST_NOTES = 20_000
 AGAIN_SECONDS = 0.5
-_message = msgspec.msgpack.Decoder(list[bytes])
 
 
 class NoteChannel(Protocol):
@@ -81,7 +79,7 @@ class TellingRouter(Router):
 
 
 class RoutingNews:
-    """The two loops between a router and a channel."""
+    """The loops between a router and a channel."""
 
     def __init__(
         self, router: TellingRouter, channel: NoteChannel, clock: Callable[[], float], registry: CollectorRegistry
@@ -105,6 +103,7 @@ class RoutingNews:
         """Until cancelled."""
         async with asyncio.TaskGroup() as loops:
             loops.create_task(self._tell_on())
+            loops.create_task(self._look_on())
             loops.create_task(self._hear_on())
 
     async def close(self) -> None:
@@ -137,15 +136,15 @@ class RoutingNews:
         """Apply the notes of one message."""
         now = self._clock()
         try:
-            notes = [read_note(data) for data in _message.decode(message)]
-        except (NoteError, msgspec.DecodeError):
+            notes = read_notes(message)
+        except NoteError:
             self._notes.labels("lost").inc()
             return
-        for note in notes:
-            if note.gateway != self._router.name:
-                self._heard_at[note.gateway] = now
-                self._notes.labels("heard").inc()
-                self._hearsay.hear(note, now)
+        others = [note for note in notes if note.gateway != self._router.name]
+        for note in others:
+            self._heard_at[note.gateway] = now
+            self._hearsay.hear(note, now)
+        self._notes.labels("heard").inc(len(others))
 
     def forget_silent(self, now: float) -> None:
         """A gateway that says nothing has ended, and its requests with it."""
@@ -154,18 +153,22 @@ class RoutingNews:
             self._hearsay.gone(gateway, now)
 
     async def _send(self, notes: list[RoutingNote]) -> None:
-        await self._channel.send(msgspec.msgpack.encode([note.to_bytes() for note in notes]))
+        await self._channel.send(message_of(notes))
         self._notes.labels("told").inc(len(notes))
 
     async def _tell_on(self) -> None:
-        """A moment after the first note, so that more of them go together; a quiet gateway looks once a second."""
+        """A moment after the first note, so that more of them go together."""
         while True:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._router.has_notes.wait()
+            await self._router.has_notes.wait()
             await asyncio.sleep(FLUSH_SECONDS)
             await self.tell()
             self.forget_silent(self._clock())
+
+    async def _look_on(self) -> None:
+        """A quiet gateway says so, and looks whether others are silent."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            self._router.has_notes.set()
 
     async def _hear_on(self) -> None:
         """Listen again and again; what was missed meanwhile may be ends, so all of others counts as over."""

@@ -5,6 +5,7 @@ a crash leaves no load behind.
 """
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Annotated
 
@@ -50,20 +51,22 @@ class RoutingNote(msgspec.Struct, frozen=True, array_like=True):
     is_watched: bool = True
     """Whether a word of its first token follows; else the prompt is taken to be computed at the known rate."""
 
-    def to_bytes(self) -> bytes:
-        """As it is sent."""
-        return msgspec.msgpack.encode(self)
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(list[RoutingNote])
 
 
-_DECODER = msgspec.msgpack.Decoder(RoutingNote)
+def message_of(notes: Sequence[RoutingNote]) -> bytes:
+    """Notes as they are sent."""
+    return _ENCODER.encode(notes)
 
 
-def read_note(data: bytes) -> RoutingNote:
-    """The note in some bytes."""
+def read_notes(message: bytes) -> list[RoutingNote]:
+    """The notes in a message; raises NoteError."""
     try:
-        return _DECODER.decode(data)
+        return _DECODER.decode(message)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise NoteError("a routing note of another gateway can't be read; do all gateways have one version?") from error
+        raise NoteError("notes of another gateway can't be read; do all gateways have one version?") from error
 
 
 class Hearsay:

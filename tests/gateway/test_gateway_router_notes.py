@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fleet.snapshot import GatewayEndpoint
 from gateway.endpoint_load import EngineMetrics
 from gateway.router import Router, RoutingRequest
-from gateway.routing_notes import LEASE_SECONDS, Hearsay, NoteError, NoteKind, RoutingNote, read_note
+from gateway.routing_notes import LEASE_SECONDS, Hearsay, NoteError, NoteKind, RoutingNote, message_of, read_notes
 
 ADDRESSES = ("e:0", "e:1")
 NOTES = st.lists(
@@ -39,8 +39,8 @@ def counts(router, now):
 def test_notes_survive_the_way_and_the_counts_are_those_of_live_requests(notes):
     router = Router()
     hearsay, live = Hearsay(router, "own"), {}
+    assert read_notes(message_of(notes)) == notes
     for second, note in enumerate(notes):
-        assert read_note(note.to_bytes()) == note
         hearsay.hear(note, float(second))
         key = (note.gateway, note.number)
         if note.gateway != "own" and note.kind is NoteKind.SENT:
@@ -60,7 +60,7 @@ def test_notes_survive_the_way_and_the_counts_are_those_of_live_requests(notes):
 @given(st.binary(max_size=60))
 def test_other_bytes_are_no_note(data):
     try:
-        read_note(data)
+        read_notes(data)
     except NoteError as error:
         assert "can't be read" in str(error)  # noqa: PT017
 
@@ -83,7 +83,7 @@ def test_a_request_whose_first_token_nobody_tells_does_not_fill_an_engine_until_
     hearsay = Hearsay(router, "own")
     for number in range(10):
         note = RoutingNote(NoteKind.SENT, "b", number, "e:0", 100, is_watched=is_watched)
-        hearsay.hear(read_note(note.to_bytes()), 0.1)
+        hearsay.hear(note, 0.1)
     endpoint = GatewayEndpoint(address="e:0")
     assert router.is_any_roomy([endpoint], 0.9) is not is_watched
     assert counts(router, 0.9)["e:0"] == 10
@@ -91,4 +91,4 @@ def test_a_request_whose_first_token_nobody_tells_does_not_fill_an_engine_until_
 
 def test_a_note_of_another_version_says_what_to_look_at():
     with pytest.raises(NoteError, match="one version"):
-        read_note(b"\x91\x07")
+        read_notes(b"\x91\x07")
