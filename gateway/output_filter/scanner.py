@@ -75,7 +75,8 @@ class Scanner:
             return True
         if self._read(text, is_end=False):
             self._decide(is_end=False)
-        self._is_simple, self._is_prose = self._may_pass_prose(), False
+        self._is_simple = self._may_pass_prose()
+        self._is_prose = self._is_simple and self._is_word_left()
         return False
 
     def feed_glance(self, glance: Glance) -> bool:
@@ -84,12 +85,13 @@ class Scanner:
         normal = self._normal
         if not self._is_prose or len(normal) + len(text) >= self._long_word:
             return False
-        if not held and self._place == len(normal):  # a joint begins no word
-            return False
-        self._end += len(text)
         if not rest:
+            if not held and self._place == len(normal):  # a joint begins no word
+                return False
+            self._end += len(text)
             self._normal = normal + text
             return True
+        self._end += len(text)
         if self._writing is _JSON:
             self._in_string ^= normal.count('"') % 2 == 1
         self._normal, self._place = rest, 1
@@ -138,6 +140,11 @@ class Scanner:
     def _may_pass_prose(self) -> bool:
         is_plain = self._writing is not None and not self._unread and self._cuts is None
         return is_plain and self._swallow is None and not self._answered
+
+    def _is_word_left(self) -> bool:
+        """Whether what is not forgotten is prose again, and what waits is its last word."""
+        quiet = self._matcher.quiet
+        return quiet.is_prose(self._normal) and quiet.word(self._normal) == self._place
 
     def _pass_prose(self, text: str) -> bool:
         """Most of what models write: words and marks, and only the last word waits."""

@@ -182,10 +182,11 @@ class StreamFilter:
         return self._hold(held, now)
 
     def _hold(self, held: Held, now: float) -> bytes:
-        self._held.append(held)
+        waiting = self._held
+        waiting.append(held)
         self._held_bytes += len(held.raw)
         out = self._leave()
-        while len(self._held) > self._most_events or self._held_bytes > self._most_bytes:
+        while len(waiting) > self._most_events or self._held_bytes > self._most_bytes:
             out += self._expire_first(now)
         return out
 
