@@ -129,6 +129,8 @@ class FilteredOutlet(Outlet):
             self._filtered.stop()
         if self._task is not None:
             self._task.cancel()
+        self._filtered = self._task = None  # they hold this one: what is no cycle is gone without the collector
+        self._flow = BothFlow(lambda _: None)
 
     def answer(self, status: int, headers: Headers, body: bytes) -> None:
         """The engine's whole answer, which is no stream."""

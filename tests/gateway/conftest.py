@@ -1,6 +1,7 @@
 """The tenants, keys and models of the gateway's tests, and a whole gateway with real Envoy and fake engines."""
 
 import asyncio
+import gc
 import hashlib
 import json
 import os
@@ -373,3 +374,20 @@ def end_gateway(gateway: WholeGateway) -> None:
     gateway.end(gateway.envoy)
     gateway.end(gateway.decision)
     gateway.servers.stop()
+
+
+@pytest.fixture
+def left_by_cycles() -> Iterator[Callable[[], set[str]]]:
+    """The names of the types that only the collector of cycles would free."""
+
+    def found() -> set[str]:
+        gc.collect()
+        names = {type(one).__name__ for one in gc.garbage}
+        gc.garbage.clear()
+        return names
+
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    yield found
+    gc.set_debug(0)
+    gc.garbage.clear()

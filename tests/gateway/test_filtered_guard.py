@@ -97,6 +97,24 @@ async def test_a_stream_without_values_passes_byte_for_byte():
     assert (await through(says(stream), filter_of()))[1] == stream
 
 
+@pytest.mark.parametrize("script", [says(event("a"), FINISH, DONE), says(event("a"), breaks_off=True), answers(b"{}")])
+async def test_a_request_that_is_over_leaves_nothing_to_the_collector(script, left_by_cycles):
+    async with FakeEngine(script) as engine:
+        passage = FakePassage((engine.address,), output_filter=filter_of())
+        async with guarding(passage) as (guard, reader, writer):
+            ask(writer)
+            await whole_answer(reader)
+            await until(lambda: not guard.running)
+            assert not left_by_cycles() & {
+                "Relay",
+                "Exchange",
+                "Attempt",
+                "FilteredOutlet",
+                "FilteredStream",
+                "BothFlow",
+            }
+
+
 async def test_what_is_held_leaves_when_its_time_is_over():
     async with FakeEngine(says(event("call jane"), goes_on=True)) as engine:
         passage = FakePassage((engine.address,), output_filter=filter_of(hold_seconds=0.05))

@@ -1,9 +1,8 @@
 """The stream guard: bytes pass as they are, nothing ends in silence, and a client that leaves is seen."""
 
 import asyncio
-import gc
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -334,20 +333,3 @@ async def test_a_request_that_is_over_leaves_nothing_to_the_collector(
             await until(lambda: passage.endings)
             await asyncio.sleep(0)
             assert not left_by_cycles() & {"Relay", "Exchange", "Attempt", "Silence", "HttpRequest", "Outlet"}
-
-
-@pytest.fixture
-def left_by_cycles() -> Iterator[Callable[[], set[str]]]:
-    """The names of the types that only the collector of cycles would free."""
-
-    def found() -> set[str]:
-        gc.collect()
-        names = {type(one).__name__ for one in gc.garbage}
-        gc.garbage.clear()
-        return names
-
-    gc.collect()
-    gc.set_debug(gc.DEBUG_SAVEALL)
-    yield found
-    gc.set_debug(0)
-    gc.garbage.clear()
