@@ -6,6 +6,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -85,15 +86,24 @@ def test_a_gateway_that_starts_again_does_not_write_envoys_configuration_anew(tm
     assert seen[0] == seen[1]
 
 
+@pytest.fixture
+def open_folder():
+    """A folder that other users can enter, beside those of pytest: it closes its own to them."""
+    with tempfile.TemporaryDirectory(prefix="enginehouse-open-") as name:
+        folder = Path(name)
+        if not all(place.stat().st_mode & 0o001 for place in folder.parents):
+            pytest.skip(f"other users can't enter {folder.parent}, where temporary folders are")
+        folder.chmod(0o755)
+        yield folder
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="a folder of another user takes root to make")
 @pytest.mark.parametrize("mode", [0o500, 0o555])
-def test_a_state_folder_of_another_user_is_named_with_the_remedy(tmp_path, mode):
-    state = tmp_path / "state"
+def test_a_state_folder_of_another_user_is_named_with_the_remedy(open_folder, mode):
+    state = open_folder / "state"
     state.mkdir(mode=mode)
-    file = settings_in(tmp_path)
-    for place in (tmp_path, *tmp_path.parents):  # pytest closes its folders to other users
-        if not place.stat().st_mode & 0o001:
-            place.chmod(0o755)
+    file = settings_in(open_folder)
+    file.chmod(0o644)
     as_nobody = (  # the project's own files may be closed to others, so they are read before
         "import os, pathlib, sys; import gateway.main; from gateway.start import run; "
         "os.setgid(65534); os.setuid(65534); sys.exit(run(pathlib.Path(sys.argv[1])))"
@@ -101,7 +111,7 @@ def test_a_state_folder_of_another_user_is_named_with_the_remedy(tmp_path, mode)
     command = [sys.executable, "-c", as_nobody, str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert done.returncode == 1
-    assert str(tmp_path) in done.stderr
+    assert str(open_folder) in done.stderr
     assert "this user may write" in done.stderr
     assert "Traceback" not in done.stderr
 
