@@ -13,6 +13,8 @@ import httpcore2
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from sources import policy_file
+
 # No deadline: a busy machine is not a bug. CI tries the same examples each time, so that a change is judged by itself;
 # everyone else tries new ones.
 # No explain phase: on a failure it takes minutes to tell which lines always ran.
@@ -44,14 +46,22 @@ def keep_certificates() -> None:
 keep_certificates()
 
 
+def keep_policies() -> None:
+    """The policy in this repository is parsed once: each control plane and each command of a test reads it."""
+    parse = policy_file.parse
+    policy_file.parse = functools.lru_cache(maxsize=8)(parse)
+
+
+keep_policies()
+
+
 def pytest_sessionstart() -> None:
     """Collecting makes a million objects that stay: searches for garbage among them took a fifth of the time."""
     gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays, so that no later search for garbage looks through it again."""
-    gc.collect()
+    """What was collected stays, so that no search for garbage looks through it, not even one."""
     gc.freeze()
     gc.enable()
 

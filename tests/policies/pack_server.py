@@ -1,5 +1,6 @@
 """The pack as the engine runs it: its own process, spoken to over gRPC, ended by its pid."""
 
+import copy
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -101,24 +103,42 @@ def requests(resources: Sequence[Recorded], *, among: Sequence[Recorded] = ()) -
     for item in resources:
         yield analyzer_pb2.AnalyzeRequest(
             type=item.type, urn=item.urn, name=item.name, properties=_struct(item.inputs),
-            options=_options(item), provider=_provider(item, providers),
+            options=_options(item), provider=_provider(_provider_of(item, providers)),
         )  # fmt: skip
 
 
 def stack_resources(resources: Sequence[Recorded]) -> list[analyzer_pb2.AnalyzerResource]:
     """The resources as the engine sends them once all are there."""
     providers = {item.urn: item for item in resources}
-    found = []
-    for item in resources:
-        sent = analyzer_pb2.AnalyzerResource(
-            type=item.type, urn=item.urn, name=item.name, options=_options(item), parent=item.parent,
-            properties=_struct({**item.outputs, **({"id": item.id} if item.id else {})}),
-            dependencies=sorted(item.depends_on), provider=_provider(item, providers),
-        )  # fmt: skip
-        for prop, urns in item.property_dependencies.items():
-            sent.propertyDependencies[prop].urns.extend(sorted(urns))
-        found.append(sent)
-    return found
+    return [copy.deepcopy(_sent(Same(item), Same(_provider_of(item, providers)))) for item in resources]
+
+
+class Same:
+    """An object that is equal to itself alone, and stays as long as something is known about it."""
+
+    def __init__(self, item: Recorded | None) -> None:
+        self.item = item
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.item is other.item
+
+    def __hash__(self) -> int:
+        return id(self.item)
+
+
+@lru_cache(maxsize=2000)
+def _sent(same: Same, provider: Same) -> analyzer_pb2.AnalyzerResource:
+    """A resource as it is sent; most are the same from one changed program to the next."""
+    item = same.item
+    assert item is not None
+    sent = analyzer_pb2.AnalyzerResource(
+        type=item.type, urn=item.urn, name=item.name, options=_options(item), parent=item.parent,
+        properties=_struct({**item.outputs, **({"id": item.id} if item.id else {})}),
+        dependencies=sorted(item.depends_on), provider=_provider(provider.item),
+    )  # fmt: skip
+    for prop, urns in item.property_dependencies.items():
+        sent.propertyDependencies[prop].urns.extend(sorted(urns))
+    return sent
 
 
 @contextmanager
@@ -174,9 +194,11 @@ def _options(item: Recorded) -> analyzer_pb2.AnalyzerResourceOptions:
     )
 
 
-def _provider(item: Recorded, known: Mapping[str, Recorded]) -> analyzer_pb2.AnalyzerProviderResource | None:
-    urn = item.provider.rpartition("::")[0]
-    found = known.get(urn)
+def _provider_of(item: Recorded, known: Mapping[str, Recorded]) -> Recorded | None:
+    return known.get(item.provider.rpartition("::")[0])
+
+
+def _provider(found: Recorded | None) -> analyzer_pb2.AnalyzerProviderResource | None:
     if found is None:
         return None
     return analyzer_pb2.AnalyzerProviderResource(
