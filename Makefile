@@ -3,7 +3,8 @@ PYTHON ?= python3
 DEMO_ARGS ?=
 TEST_ARGS ?=
 # A file's tests stay together: its servers start once. WORKERS="-n 0" runs everything in one process.
-WORKERS ?= -n auto --maxprocesses 8 --dist loadfile
+# The order of the files is that of tests/conftest.py.
+WORKERS ?= -n auto --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 LOCK_ARGS ?=
 # A release must be this old before a lock takes it (supply-chain cool-down).
 COOLDOWN ?= 7 days

@@ -5,6 +5,7 @@ import gc
 import importlib.util
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -64,6 +65,23 @@ def pytest_collection_finish() -> None:
     """What was collected stays, so that no search for garbage looks through it, not even one."""
     gc.freeze()
     gc.enable()
+
+
+LONG = (
+    "tests/cli/test_demo_end_to_end.py",
+    "tests/local/test_up_and_down.py",
+    "tests/contracts/test_reference_commands_in_docs.py",
+)
+"""Files whose few tests take a minute together: one that begins last keeps a single core busy when all else is done."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Workers take the long files first, then those with the most tests; a file's tests stay in their order."""
+    if not hasattr(config, "workerinput"):
+        return
+    counts = Counter(item.path for item in items)
+    long = {ROOT / name for name in LONG}
+    items.sort(key=lambda item: (item.path not in long, -counts[item.path], str(item.path)))
 
 
 def pytest_xdist_auto_num_workers() -> int:
