@@ -38,7 +38,10 @@ class LeaseKeeper:
         """Of the memory that knows what is leased here; empty = none does."""
         self._is_up = False
         self._problem: str | None = None
+        self._next: dict[str, asyncio.Task[bool]] = {}
+        """A tenant's question that is not put yet: it will hold whatever is missing by then."""
         self._asking: dict[str, asyncio.Task[bool]] = {}
+        """The one that is on its way: what is missing since then is not in it."""
         self._dry_until: dict[str, float] = {}
         up = Gauge(
             "enginehouse_gateway_shared_state_up",
@@ -86,10 +89,9 @@ class LeaseKeeper:
             return None
         if not self._is_up and all(one.lease.is_alone for one in self._leases.wishes(self._clock(), tenant)):
             return None
-        task = self._asking.get(tenant)
+        task = self._next.get(tenant)
         if task is None:
-            task = self._asking[tenant] = asyncio.get_running_loop().create_task(self._refill(tenant))
-            task.add_done_callback(lambda _: self._asking.pop(tenant, None))
+            task = self._next[tenant] = asyncio.get_running_loop().create_task(self._refill(tenant))
         return task
 
     async def close(self) -> None:
@@ -97,8 +99,19 @@ class LeaseKeeper:
         await self._store.leave()
 
     async def _refill(self, tenant: str) -> bool:
-        """Whether something came of it."""
-        granted = await self._serve(self._leases.wishes(self._clock(), tenant))
+        """Whether something came of it; one question of a tenant after the other."""
+        before, this = self._asking.get(tenant), self._next[tenant]
+        try:
+            if before is not None:
+                await asyncio.wait((before,))
+        finally:
+            del self._next[tenant]
+        self._asking[tenant] = this
+        try:
+            asked = self._leases.wishes(self._clock(), tenant)
+            granted = not asked or await self._serve(asked)  # without one the timer was faster
+        finally:
+            del self._asking[tenant]
         if not granted and self._is_up:
             self._dry_until[tenant] = self._clock() + DRY_SECONDS
         return granted

@@ -9,7 +9,7 @@ from gateway.http_protocol import Later
 from gateway.lease_keeper import LeaseKeeper
 from gateway.refusals import Reason, Refused
 
-MOST_ROUNDS = 3
+MOST_ROUNDS = 8
 """Somebody else may take what came."""
 _BY_BUDGET = frozenset({Reason.TOO_MANY_REQUESTS, Reason.QUOTA})
 

@@ -7,6 +7,8 @@ from gateway.budget_store import SLOT_SECONDS, Kind, Wish
 from gateway.token_lease import IDLE_SECONDS, Share
 
 _TRY_AGAIN_SECONDS = 1.0
+_SPARE = 20
+"""With slots that are missing comes this part of the share, which lies here until it is idle."""
 _RENEWED_EVERY_SECONDS = SLOT_SECONDS / 3
 
 
@@ -79,6 +81,8 @@ class SlotLease:
         self._asked_at = now
         self._slots = held
         wanted = max(self._missed, self._asked)  # of all who found none: each alone would come too late in a burst
+        if wanted:  # whoever comes with the answer would be faster than who waits for it
+            wanted += self._share.of(self.limit) // _SPARE
         self._pending = Wish(self._name, Kind.SLOTS, self.limit, self._gateway, self._serial, wanted, held=held)
         self._missed = self._asked = 0
         return self._pending
@@ -96,7 +100,6 @@ class SlotLease:
         if granted is None:
             return
         self._pending = None
-        self._missed = self._asked = 0  # who waited decides again
         self._slots = wish.held + granted
         if granted:
             self._drawn_at = max(self._drawn_at, self._asked_at)

@@ -173,7 +173,6 @@ class TokenLease:
                 self._alone = self._go_alone(now)
             return
         self._pending = None
-        self._missed = self._asked = 0  # who waited decides again
         if self._pending_window == self._window[0]:
             self._taken = max(0, self._taken + granted + wish.owed - wish.give_back)
         if self._alone is not None:
