@@ -69,6 +69,11 @@ class Cores:
         """The last."""
         return str(self._all[-1])
 
+    @property
+    def both(self) -> str:
+        """The two together."""
+        return f"{self.load},{self.contender}"
+
 
 @contextmanager
 def started(core: str, *commands: Sequence[str], log: Path) -> Iterator[list["subprocess.Popen[bytes]"]]:

@@ -1,8 +1,9 @@
 """What a second worker costs: CPU of one request with two workers over that with one, in the same run.
 
-Run: ``python benchmarks/gateway_workers.py [--quick]``. Both gateways are up all the time and have one core together,
-Envoy among it; the load goes to one at a time, in turn, and the first of a round goes second in the next. The figure is
-the median of the ratios of the rounds. Needs wrk and taskset (Debian: apt-get install wrk util-linux).
+Run: ``python benchmarks/gateway_workers.py [--quick]``. Both gateways are up all the time, first on one core together,
+Envoy among it, where two workers push one another out of its caches; then on two cores, one of which has the load too.
+The load goes to one gateway at a time, in turn, and the first of a round goes second in the next. The figure is the
+median of the ratios of the rounds. Needs wrk and taskset (Debian: apt-get install wrk util-linux).
 """
 
 import argparse
@@ -29,24 +30,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="one short round: whether it works")
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=4)
     options = parser.parse_args()
     if missing := [tool for tool in ("wrk", "taskset") if shutil.which(tool) is None]:
         print(f"{' and '.join(missing)} missing; on Debian: apt-get install wrk util-linux", file=sys.stderr)
         return 3
     seconds, rounds = (1, 1) if options.quick else (options.seconds, options.rounds)
     cores, report = Cores(), Report()
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
-        ports = stack.enter_context(engines(cores.load, Path(folder)))
+    print(f"load {os.getloadavg()[0]:.1f}, {rounds} rounds of {seconds} s")
+    for where, core in (("one core", cores.contender), ("two cores", cores.both)):
+        with tempfile.TemporaryDirectory() as name:
+            on_some(report, where, core, cores.load, seconds, rounds, Path(name))
+    return 1 if report.missed else 0
+
+
+def on_some(report: Report, where: str, core: str, load: str, seconds: float, rounds: int, folder: Path) -> None:
+    """The rows of gateways on some cores."""
+    with ExitStack() as stack:
+        ports = stack.enter_context(engines(load, folder))
         contenders = {
-            count: stack.enter_context(our_gateway(cores.contender, Path(folder) / str(count), ports, workers=count))
+            count: stack.enter_context(our_gateway(core, folder / str(count), ports, workers=count))
             for count in WORKERS
         }
-        print(f"load {os.getloadavg()[0]:.1f}, {rounds} rounds of {seconds} s")
-        for model, name in ROUTES.items():
-            ways = {count: Way(f"{count} workers, {name}", one, model) for count, one in contenders.items()}
-            compare(report, ways, cores.load, seconds, rounds, Path(folder))
-    return 1 if report.missed else 0
+        for model, route in ROUTES.items():
+            ways = {count: Way(f"{count} workers, {route}, {where}", one, model) for count, one in contenders.items()}
+            compare(report, ways, load, seconds, rounds, folder)
 
 
 def compare(report: Report, ways: dict[int, Way], core: str, seconds: float, rounds: int, folder: Path) -> None:
