@@ -69,7 +69,8 @@ class TokenBucket:
             self._fill(now)
         returnable, unused = self._returnable.pop(number, 0.0), amount - charged
         self._returnable_sum = self._returnable_sum - returnable if self._returnable else 0.0
-        self._level += unused if unused < returnable else returnable
+        level = self._level + (unused if unused < returnable else returnable)
+        self._level = level if level < self._limit else float(self._limit)  # sums of parts of tokens are rounded
 
     def standing(self, now: float) -> Standing:
         """How full it is."""
