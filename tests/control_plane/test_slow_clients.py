@@ -42,8 +42,15 @@ async def opened(port):
 
 
 async def all_of(reader):
+    """What comes until the end, or until the reset that answers whoever goes on sending after it."""
+    came = b""
     async with asyncio.timeout(10):
-        return await reader.read()
+        try:
+            while piece := await reader.read(65536):
+                came += piece
+        except ConnectionResetError:
+            pass
+    return came
 
 
 async def trickle(writer, piece=b"x"):
