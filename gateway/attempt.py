@@ -134,14 +134,8 @@ class Attempt:
     def _finish(self, end: End) -> None:
         if self._patience is not None:
             self._patience.stop()
-            self._patience = None  # it holds this one: what is no cycle is gone without the collector
-        self._outlet.on_stopped = _nobody
         if not self.ended.done():
             self.ended.set_result(end)
-
-
-def _nobody() -> None:
-    """Nobody is told: the engine has ended its answer."""
 
 
 def _is_for_clients(name: str, target: Target) -> bool:

@@ -149,7 +149,7 @@ class EndpointLoad:
         is known. Late metrics count no less than what we know ourselves; an engine that says nothing may have 100
         requests at once, and one that has none of ours is never full by old metrics.
         """
-        queued, rate = self.queued_tokens(now), self.measured_rate
+        queued, rate = self.queued_tokens(now), self.measured_rate  # first: it takes out of the queue what is computed
         ahead = 0.0 if rate is None else queued / (rate * lead_seconds)
         metrics = self.metrics
         age = math.inf if metrics is None else now - metrics.measured_at

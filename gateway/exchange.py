@@ -35,7 +35,7 @@ class Exchange:
         self.on_unread: Callable[[], None] | None = None
         """Of the answer that was given."""
         self.on_gone: Callable[[], None] = _nobody
-        self.on_flow: Callable[[bool], None] = _nobody_flows
+        self.on_flow: Callable[[bool], None] = _nobody_hears
         """Told ``False`` when no more should be written for now, and ``True`` when it may go on."""
 
     @property
@@ -95,7 +95,7 @@ class Exchange:
 
     def _let_go(self) -> None:
         """Of those who were told, who hold this one: a cycle would wait for the collector, which stops everything."""
-        self._on_end, self.on_gone, self.on_flow = _nobody_ends, _nobody, _nobody_flows
+        self._on_end, self.on_gone, self.on_flow = _nobody_hears, _nobody, _nobody_hears
 
 
 def head_of(status: int, headers: Headers, length: int | None, *, keeps_alive: bool) -> bytes:
@@ -124,9 +124,5 @@ def _nobody() -> None:
     """Nobody is told."""
 
 
-def _nobody_flows(_: bool) -> None:
+def _nobody_hears(_: bool) -> None:
     """Nobody is told."""
-
-
-def _nobody_ends(_: bool) -> None:
-    """It was told."""

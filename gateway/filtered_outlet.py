@@ -125,6 +125,7 @@ class FilteredOutlet(Outlet):
 
     def close(self) -> None:
         """The request is over."""
+        super().close()
         if self._filtered is not None:
             self._filtered.stop()
         if self._task is not None:

@@ -73,7 +73,8 @@ class Outlet:
         """Returns when the client has got all that it gets of an answer that the engine ended."""
 
     def close(self) -> None:
-        """The request is over."""
+        """The request is over; whoever was told of its end is let go, since he holds this one."""
+        self.on_stopped = _nobody
 
     def fail(self, status: int, code: Reason, message: str) -> None:
         """Say what went wrong as the answer, or as the last event of a stream that has begun."""

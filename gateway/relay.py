@@ -72,7 +72,6 @@ class Relay:
             silence.stop()
             self._outlet.close()
             status = self._attempt.status if self._attempt else 0
-            self._attempt = None  # it holds the silence, which holds this one: a cycle would wait for the collector
             self._passage.end(Ending(end, status, self._outlet.usage, self._outlet.events))
 
     def client_left(self) -> None:

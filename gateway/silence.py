@@ -19,8 +19,9 @@ class Silence:
         self._heard_at = self._loop.time()
 
     def stop(self) -> None:
-        """Nobody listens any more."""
+        """Nobody listens any more. Whoever did is let go: he mostly holds this, and cycles wait for the collector."""
         self._timer.cancel()
+        self._then = _nobody
 
     def _look(self) -> None:
         rest = self._heard_at + self._spell_seconds - self._loop.time()
@@ -31,3 +32,7 @@ class Silence:
             self._then()
         else:
             self._timer = self._loop.call_later(rest, self._look)
+
+
+def _nobody() -> None:
+    """Nobody is told."""
