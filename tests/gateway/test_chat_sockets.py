@@ -19,7 +19,7 @@ DELTA, LAST, DONE = '{"delta":"é"}', '{"delta":"x"}', "[DONE]"
 @pytest.fixture
 def open_socket(gateway, world, until):
     """Opens connections that the test's end closes."""
-    gateway.publish(world.snapshot(gateway.one.address))
+    use(gateway, world.snapshot(gateway.one.address), until)
     opened = contextlib.ExitStack()
 
     def open_one(key=world.acme_key, **options):
@@ -36,6 +36,12 @@ def open_socket(gateway, world, until):
     with opened:
         yield open_one
     gateway.one.go_on.clear()
+
+
+def use(gateway, snapshot, until):
+    """Publish it and wait: what is admitted before it stands counts by the one before."""
+    gateway.publish(snapshot)
+    until(lambda: gateway.uses(snapshot), "the snapshot in use")
 
 
 def turn(model="acme-chat", **members):
@@ -132,9 +138,9 @@ def test_errors_are_messages_and_the_connection_stays(open_socket):
 def test_a_turn_over_the_budget_says_when_to_try_again(gateway, open_socket, world, until):
     snapshot = world.snapshot(gateway.one.address)
     limited = GatewayTenant(name="globex", concurrent_requests=1)
-    gateway.publish(snapshot.model_copy(update={"tenants": (snapshot.tenants[0], limited)}))
-    gateway.one.go_on.clear()
     one, two = open_socket(world.globex_key), open_socket(world.globex_key)
+    use(gateway, snapshot.model_copy(update={"tenants": (snapshot.tenants[0], limited)}), until)
+    gateway.one.go_on.clear()
     one.send(turn("globex-chat"))
     assert one.recv(timeout=10) == DELTA
 

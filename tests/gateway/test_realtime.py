@@ -63,8 +63,8 @@ def engine():
 
 
 @pytest.fixture
-def snapshot(gateway, world, engine):
-    """Publishes a route to the engine's own WebSocket, and waits until it is served."""
+def snapshot(gateway, world, engine, until):
+    """Publishes a route to the engine's own WebSocket, and waits until it stands."""
 
     def publish(tenant=None, is_draining=False, keys=None, **members):
         arm = world.arm(engine.address)
@@ -76,7 +76,9 @@ def snapshot(gateway, world, engine):
         route = GatewayRoute(model="voice", tenants=("acme",), arms=(arm,), aliases=("speech",), **stated)
         tenants = (GatewayTenant(name="acme", **(tenant or {})), *made.tenants[1:])
         changes = {"routes": (*made.routes, route), "tenants": tenants, "keys": made.keys if keys is None else keys}
-        gateway.publish(made.model_copy(update=changes))
+        wanted = made.model_copy(update=changes)
+        gateway.publish(wanted)
+        until(lambda: gateway.uses(wanted), "the snapshot in use")
 
     return publish
 
@@ -97,7 +99,7 @@ def open_session(gateway, world, until):
                 return heard(made[-1]) == {"type": "session.created"}
 
         def when_it_can_be(**options):
-            """The snapshot of the test before may still be there."""
+            """A session of before may still be counted."""
             made = []
             until(lambda: opens(made, **options), "a session")
             return made[-1]
@@ -243,11 +245,11 @@ def test_a_key_that_is_taken_back_ends_its_session_at_once_and_what_came_is_char
     engine.go_on.clear()
     say(running, {"type": "response.create", "response": {"max_output_tokens": 90}})
     assert [heard(running)["type"] for _ in range(2)] == WHOLE[:2]
+    taken = time.monotonic()
     if loss == "the key":
         snapshot(keys=world.snapshot().keys[1:])
     else:
         snapshot(realtime=False)
-    taken = time.monotonic()
     assert closed(running) == closed(idle) == 1008
     assert time.monotonic() - taken < 3
     engine.go_on.set()
