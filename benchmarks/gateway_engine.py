@@ -1,17 +1,20 @@
 """The engine of the gateway's benchmark: answers at once, or streams chunks in time, on uvloop with next to no work.
 
 Run: ``python benchmarks/gateway_engine.py PORT``. It answers the paths that routers ask about health, models and
-metrics as well. A stream says ``"usage":null`` and its usage when it is asked for it, as engines do.
+metrics as well. A stream says ``"usage":null`` and its usage when it is asked for it, as engines do. As in an engine
+that batches, each step gives every stream its next chunk, so that chunks come to each contender in the same bunches.
 """
 
 import asyncio
 import sys
 import time
+from functools import partial
+from typing import cast
 
 import uvloop
 
 CHUNKS = 400
-CHUNK_SECONDS = 0.005
+STEP_SECONDS = 0.005
 MODEL = "chat"
 
 _START = b'data: {"id":"chatcmpl-7f2f8f6e5a","object":"chat.completion.chunk","created":1900000000,"model":"chat",'
@@ -52,18 +55,50 @@ _BARE_PIECE, _ASKED_PIECE = _piece(_CHUNK % b""), _piece(_CHUNK % _NULL)
 _BARE_END, _ASKED_END = _piece(b"data: [DONE]\n\n") + _LAST, _piece(_USAGE) + _LAST
 
 
+class Steps:
+    """The clock of one engine; it stands while nobody has a stream."""
+
+    def __init__(self) -> None:
+        self._streams: set[Engine] = set()
+        self._due = 0.0
+
+    def add(self, stream: "Engine") -> None:
+        """Give it a chunk with each step from the next one on."""
+        self._streams.add(stream)
+        if len(self._streams) == 1:
+            self._due = time.monotonic()
+            self._wait()
+
+    def remove(self, stream: "Engine") -> None:
+        """It is over; one that is not there is none."""
+        self._streams.discard(stream)
+
+    def _step(self) -> None:
+        for stream in tuple(self._streams):
+            stream.step()
+        if self._streams:
+            self._wait()
+
+    def _wait(self) -> None:
+        self._due += STEP_SECONDS
+        asyncio.get_running_loop().call_later(max(0.0, self._due - time.monotonic()), self._step)
+
+
 class Engine(asyncio.Protocol):
     """One connection."""
 
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._sent = 0
+        self._held = b""
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client is there."""
-        self._transport: asyncio.BaseTransport | None = transport
-        self._held = b""
-        self._loop = asyncio.get_running_loop()
+        self._transport = cast(asyncio.Transport, transport)  # listeners make stream transports only
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It left."""
-        self._transport = None
+        self._steps.remove(self)
 
     def data_received(self, data: bytes) -> None:
         """Pieces of requests, one after the other."""
@@ -79,20 +114,24 @@ class Engine(asyncio.Protocol):
         elif b'"stream":true' in data or b'"stream": true' in data:
             is_asked = b'"include_usage":true' in data or b'"include_usage": true' in data
             self._transport.write(_HEAD)
-            piece, last = (_ASKED_PIECE, _ASKED_END) if is_asked else (_BARE_PIECE, _BARE_END)
-            self._next(piece, last, time.monotonic(), 0)
+            self._piece, self._last = (_ASKED_PIECE, _ASKED_END) if is_asked else (_BARE_PIECE, _BARE_END)
+            self._sent = 0
+            self._steps.add(self)
         else:
             self._transport.write(_WHOLE_ANSWER)
 
-    def _next(self, piece: bytes, last: bytes, began: float, sent: int) -> None:
-        if self._transport is None:
-            return
-        if sent == CHUNKS:
-            self._transport.write(last)
-            return
-        self._transport.write(piece)
-        wait = began + (sent + 1) * CHUNK_SECONDS - time.monotonic()
-        self._loop.call_later(max(0.0, wait), self._next, piece, last, began, sent + 1)
+    def step(self) -> None:
+        """Write the next chunk, or the end."""
+        if self._sent == CHUNKS:
+            self._steps.remove(self)
+            self._transport.write(self._last)
+        else:
+            self._sent += 1
+            self._transport.write(self.next_piece())
+
+    def next_piece(self) -> bytes:
+        """One chunk as it goes on the wire."""
+        return self._piece
 
 
 def _is_whole(data: bytes, body: int) -> bool:
@@ -106,7 +145,10 @@ def _is_whole(data: bytes, body: int) -> bool:
 async def serve(port: int, connection: type[Engine] = Engine) -> None:
     """Run until ended; the next port is another engine of the same process."""
     loop = asyncio.get_running_loop()
-    servers = [await loop.create_server(connection, "127.0.0.1", number, backlog=1024) for number in (port, port + 1)]
+    servers = []
+    for number in (port, port + 1):
+        made = partial(connection, Steps())
+        servers.append(await loop.create_server(made, "127.0.0.1", number, backlog=1024))
     print("ready", flush=True)
     await servers[0].serve_forever()
 

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from fleet.snapshot import GatewayTenant
+from gateway.envoy_lua import EXACT_EVENTS, STEP_EVENTS
 from gateway.stream_usage import StreamUsage
 from tests.gateway.conftest import answer, chunk, read_request
 from tests.gateway.leaving import held
@@ -224,6 +225,18 @@ def test_an_engine_that_breaks_off_is_never_a_clean_end_and_is_charged(gateway, 
     name = 'enginehouse_gateway_requests_ended_total{deployment="chat",end="engine_lost"'
     until(lambda: gateway.metric(name) == before + 2, "two lost engines")
     assert gateway.metric(f'{TOKENS}{{basis="counted",kind="output"') == counted + 3
+
+
+def test_the_events_of_a_long_stream_are_counted_by_steps_until_it_ends(gateway, client, until):
+    name = f'{TOKENS}{{basis="counted",kind="output"'
+    begun = EXACT_EVENTS + 2 * STEP_EVENTS + 1
+    before = gateway.metric(name)
+    assert asked(client, *[event()] * begun) == event() * begun
+    until(lambda: gateway.metric(name) == before + begun, "the charge of a whole stream is exact")
+    with pytest.raises(httpx2.RemoteProtocolError):
+        asked(client, *[event()] * begun, then="cut")
+    until(lambda: gateway.metric(name) > before + begun, "the charge of one that broke off")
+    assert before + 2 * begun <= gateway.metric(name) < before + 2 * begun + STEP_EVENTS
 
 
 def test_before_the_first_byte_another_engine_is_asked(gateway, client, world, engine, other, until):
