@@ -127,7 +127,7 @@ class Connection:
         if self._inlet.window < 0:
             raise ConnectionFault(ErrorCode.FLOW_CONTROL_ERROR, "more data than the window of the connection")
         data = frames.unpadded(flags, payload) if flags & frames.PADDED else payload
-        if not data:
+        if not data and not flags & frames.END_STREAM:
             self._spend_control()
         stream = self.outlet.streams.get(stream_id)
         if stream is None:
@@ -184,6 +184,7 @@ class Connection:
         self._open(stream_id, headers, ends=ends)
 
     def _open(self, stream_id: int, headers: Headers, *, ends: bool) -> None:
+        self._controls.earn(self._limits.late_frames)
         own = Inlet(stream_id, self.outlet, self._limits.stream_window_bytes)
         stream = Stream(stream_id, self.outlet, self._inlet, own, self._peer.window_bytes)
         self.outlet.streams[stream_id] = stream
@@ -215,7 +216,8 @@ class Connection:
             self._check_known(stream_id)
             self._spend_control()
             return
-        self._spend_reset()
+        if not stream.is_answered:
+            self._spend_reset()
         stream.close()
 
     def _on_window_update(self, flags: int, stream_id: int, payload: bytes) -> None:

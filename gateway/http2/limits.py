@@ -25,11 +25,15 @@ class Limits:
     max_unsent_bytes: int = 18 * _MIB
     """What one stream may keep for a peer that gives it no window."""
     resets: int = 4096
-    """Streams that may be reset at once: as many as can be open."""
+    """Streams that may be reset at once before they are answered: as many as can be open. What is answered may be reset
+    at any rate: proxies end calls so of which they need no more."""
     resets_per_second: float = 500.0
     control_frames: int = 10_000
     """Frames at once that carry nothing: SETTINGS, PING, PRIORITY, unknown ones, empty DATA and CONTINUATION."""
     control_frames_per_second: float = 1_000.0
+    late_frames: int = 18
+    """What each stream may send beyond that after its end, under way since before: a window in the smallest frames that
+    a large body is cut into, its end, a reset."""
 
 
 class Budget:
@@ -42,6 +46,10 @@ class Budget:
         self._per_second = per_second
         self._left = self._size
         self._at: float | None = None
+
+    def earn(self, count: int) -> None:
+        """Put some back, as far as there is room."""
+        self._left = min(self._size, self._left + count)
 
     def spend(self, now: float) -> bool:
         """Take one; whether there was one."""

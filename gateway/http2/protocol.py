@@ -5,11 +5,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import cast
 
+import structlog
+
 from gateway.http2.connection import Connection, Opener
 from gateway.http2.limits import Limits
 
 PREFACE_SECONDS = 5.0
 """How long a peer may take to start."""
+_log = structlog.get_logger("gateway.http2")
 
 
 @dataclass(slots=True)
@@ -107,7 +110,13 @@ class Http2Protocol(asyncio.Protocol):
         if connection.outlet.pieces:
             transport.write(connection.outlet.take())
         if connection.is_over:
+            self._report(connection)
             transport.close()
+
+    def _report(self, connection: Connection) -> None:
+        """Say why the calls of a proxy were cut; what never spoke HTTP/2 is not worth a word."""
+        if connection.fault is not None and connection.is_started:
+            _log.warning("http2.connection_ended", code=connection.fault.code.name, reason=connection.fault.reason)
 
     def _be_patient(self) -> None:
         if self._patience is not None:

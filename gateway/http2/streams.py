@@ -108,6 +108,7 @@ class Stream:
         "_trailers",
         "_unsent",
         "id",
+        "is_answered",
         "is_closed",
         "is_remote_open",
         "unconsumed_bytes",
@@ -121,6 +122,8 @@ class Stream:
         """``None`` while the stream is being opened, and when it is over."""
         self.window = window
         self.is_remote_open = True
+        self.is_answered = False
+        """The answer has begun."""
         self.is_closed = False
         self.unconsumed_bytes = 0
         self._outlet = outlet
@@ -141,6 +144,7 @@ class Stream:
         """Send the fields that start the answer, and end it if it has no body."""
         if self.is_closed or self._is_ending:
             return
+        self.is_answered = True
         self._outlet.write(frame(HEADERS, END_HEADERS | (END_STREAM if ends else 0), self.id, block))
         if ends:
             self._is_ending = True

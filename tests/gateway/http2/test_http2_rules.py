@@ -219,32 +219,6 @@ def test_a_peer_that_takes_nothing_costs_its_stream_at_a_limit(make_server, clie
     assert stream.unsent_bytes == 0
 
 
-FLOODS = {
-    "rapid resets": lambda c, n: c.headers(2 * n + 1) + frames.rst_stream(2 * n + 1, ErrorCode.CANCEL),
-    "streams that must be reset": lambda c, n: c.headers(2 * n + 1) + frames.window_update(2 * n + 1, 0),
-    "pings": lambda c, n: frame(frames.PING, 0, 0, bytes(8)),
-    "settings": lambda c, n: frames.settings([]),
-    "priorities": lambda c, n: frame(frames.PRIORITY, 0, 3, bytes(5)),
-    "empty data": lambda c, n: (c.headers(1) if n == 0 else b"") + c.data(1),
-    "unknown frames": lambda c, n: frame(0x20, 0, 0, b"x"),
-    "resets of what is over": lambda c, n: (c.headers(1) if n == 0 else b"") + frames.rst_stream(1, ErrorCode.CANCEL),
-}
-
-
-@pytest.mark.parametrize("name", FLOODS)
-def test_a_flood_ends_the_connection_and_a_slow_trickle_does_not(make_server, make_client, name):
-    limits = Limits(resets=50, resets_per_second=1, control_frames=50, control_frames_per_second=1)
-    client, server = make_client(), make_server(limits)
-    server.receive(client.start())
-    for number in range(200):
-        server.now += 1.0
-        server.receive(FLOODS[name](client, number))
-    assert server.fault is None
-    client, server = make_client(), make_server(limits)
-    server.receive(client.start(), *(FLOODS[name](client, number) for number in range(200)))
-    assert server.fault is ErrorCode.ENHANCE_YOUR_CALM
-
-
 @pytest.mark.parametrize("piece", [b"", b"x", b"x" * 16_000])
 def test_continuation_without_end_ends_the_connection_early(make_server, client, piece):
     server = make_server()

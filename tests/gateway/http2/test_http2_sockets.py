@@ -6,6 +6,7 @@ import gc
 import threading
 
 import pytest
+from structlog.testing import capture_logs
 
 from gateway.http2 import frames
 from gateway.http2.grpc_calls import unary
@@ -160,3 +161,19 @@ async def test_a_client_that_says_nothing_is_cut(tmp_path, monkeypatch):
     writer.close()
     listener.close()
     assert not server.connections
+
+
+async def test_why_the_calls_of_a_peer_were_cut_is_said_and_of_strangers_nothing(tmp_path, make_client):
+    loop = asyncio.get_running_loop()
+    server = grpc_server({}, clock=loop.time, on_failure=lambda: None)
+    listener = await loop.create_unix_server(server.connection, str(tmp_path / "s"))
+    with capture_logs() as logged:
+        for first in (b"GET / HTTP/1.1\r\n\r\n" + bytes(64), make_client().start() + make_client().data(1, b"early")):
+            reader, writer = await asyncio.open_unix_connection(str(tmp_path / "s"))
+            writer.write(first)
+            with contextlib.suppress(ConnectionError):
+                await asyncio.wait_for(reader.read(), 10)
+            writer.close()
+    listener.close()
+    await server.drain(5)
+    assert [(entry["event"], entry["code"]) for entry in logged] == [("http2.connection_ended", "PROTOCOL_ERROR")]

@@ -25,11 +25,14 @@ from gateway.access_log_service import AccessLogReceiver
 from gateway.envoy_types import message, socket_address, typed
 from gateway.ext_proc import METHOD, ExternalProcessor
 from gateway.http2.grpc_server import grpc_server
+from gateway.http2.limits import Limits
 from tests.free_ports import free_port
 
 _HTTP = "envoy.extensions.filters.http"
 _POLICIES = "envoy.extensions.load_balancing_policies"
 _EXT_PROC = f"{_HTTP}.ext_proc.v3"
+FEW = Limits(resets=20, resets_per_second=0.01, control_frames=100, control_frames_per_second=0.01)
+"""Far below what all tests together ask for: calls that end as Envoy ends them may not count."""
 DECISION = "envoy.filters.http.ext_authz"
 PICKING = {
     "request_header_mode": "SEND",
@@ -245,7 +248,8 @@ class Lab:
             handler.closed = lambda: (over(), self._closed())
             return handler
 
-        self.servers[name] = grpc_server({METHOD: opened, LOG: log.open}, clock=clock, on_failure=lambda: None)
+        methods = {METHOD: opened, LOG: log.open}
+        self.servers[name] = grpc_server(methods, clock=clock, on_failure=lambda: None, limits=FEW)
         path = str(self.folder / name)
         self.sockets[name] = await self.loop.create_unix_server(self.servers[name].connection, path)
 

@@ -96,6 +96,13 @@ def test_the_picked_engine_gets_the_edited_request_and_the_picker_its_end(lab, p
     assert (lab.picker.told, lab.picker.passing, lab.picker.wholes) == ([200], answer.content, [True])
 
 
+def test_more_calls_than_a_connection_may_reset_come_and_go(lab, picks, filters):
+    lab.picker = Picker(Pick((lab.address("one"),)))
+    for client in (picks, filters):  # the lab allows a few resets alone
+        seen = {client.post(PATH, content=b"{}").status_code for _ in range(400)}
+        assert seen == {200}
+
+
 def test_the_next_endpoint_of_the_list_is_tried_when_the_first_is_dead(lab, picks):
     lab.picker = Picker(Pick((lab.address("dead"), lab.address("two"))))
     assert picks.post(PATH, content=b"{}").json()["engine"] == "two"
