@@ -1,6 +1,7 @@
 """One engine's answer to one request."""
 
 import asyncio
+from collections.abc import Callable
 from enum import Enum, auto
 
 from gateway.engine_connections import EngineConnection
@@ -44,7 +45,9 @@ class Attempt:
         model: str,
         idle_seconds: float,
         has_others: bool,
+        on_over: Callable[[], None],
     ) -> None:
+        """``on_over`` is told in the turn in which it ends, if it does."""
         loop = asyncio.get_running_loop()
         self.tried: asyncio.Future[Tried] = loop.create_future()
         self.ended: asyncio.Future[End] = loop.create_future()
@@ -59,10 +62,17 @@ class Attempt:
         self._patience: Silence | None = None
         self._is_held_back = False
         self._has_others = has_others
+        self._on_over = on_over
         self._headers: Headers = ()
         self._is_stream = False
         self._whole = bytearray()
         outlet.on_stopped = lambda: self.give_up(End.FILTERED)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has begun to answer, and ended."""
+        is_begun = self.tried.done() and not self.tried.cancelled() and self.tried.result() is Tried.BEGUN
+        return is_begun and self.ended.done() and not self.ended.cancelled()
 
     def on_head(self, status: int, headers: Headers) -> None:
         """The engine answers."""
@@ -136,6 +146,7 @@ class Attempt:
             self._patience.stop()
         if not self.ended.done():
             self.ended.set_result(end)
+            self._on_over()
 
 
 def _is_for_clients(name: str, target: Target) -> bool:

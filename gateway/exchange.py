@@ -23,7 +23,17 @@ class HttpResponse(NamedTuple):
 class Exchange:
     """Where the answer goes. Whoever answers is told when the client leaves, and when it reads too slowly."""
 
-    __slots__ = ("_is_begun", "_is_over", "_keeps_alive", "_on_end", "_transport", "on_flow", "on_gone", "on_unread")
+    __slots__ = (
+        "_is_begun",
+        "_is_over",
+        "_keeps_alive",
+        "_on_end",
+        "_transport",
+        "on_flow",
+        "on_gone",
+        "on_over",
+        "on_unread",
+    )
 
     def __init__(self, transport: asyncio.Transport, *, keeps_alive: bool, on_end: Callable[[bool], None]) -> None:
         self._transport = transport
@@ -35,6 +45,8 @@ class Exchange:
         self.on_unread: Callable[[], None] | None = None
         """Of the answer that was given."""
         self.on_gone: Callable[[], None] = _nobody
+        self.on_over: Callable[[], None] = _nobody
+        """Told in the turn in which the last byte is written: before anything that the client sends next is seen."""
         self.on_flow: Callable[[bool], None] = _nobody_hears
         """Told ``False`` when no more should be written for now, and ``True`` when it may go on."""
 
@@ -91,11 +103,13 @@ class Exchange:
     def _finish(self, *, goes_on: bool) -> None:
         self._is_over = True
         self._on_end(goes_on)
+        self.on_over()
         self._let_go()
 
     def _let_go(self) -> None:
         """Of those who were told, who hold this one: a cycle would wait for the collector, which stops everything."""
-        self._on_end, self.on_gone, self.on_flow = _nobody_hears, _nobody, _nobody_hears
+        self._on_end, self.on_flow = _nobody_hears, _nobody_hears
+        self.on_gone = self.on_over = _nobody
 
 
 def head_of(status: int, headers: Headers, length: int | None, *, keeps_alive: bool) -> bytes:

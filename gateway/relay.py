@@ -48,12 +48,16 @@ class Relay:
         self._shadows = shadows
         path = request.target.partition("?")[0]
         self._outlet = outlet_of(exchange, path, passage)
+        exchange.on_over = self._look
         self._attempt: Attempt | None = None
+        self._unheard = ""
+        """The engine that was asked last and has not begun."""
         self._task: asyncio.Task[None] | None = None
+        self._is_ended = False
         self._end_of_cancelled = End.CLIENT_LEFT
 
     async def run(self) -> None:
-        """From the turn to the last byte; however it ends, the passage is told once."""
+        """From the turn to the last byte; however it ends, the passage is told once, in the turn of the last byte."""
         self._task = asyncio.current_task()
         silence = Silence(self._keep_alive_seconds, self._keep_alive)
         end = End.FAILED
@@ -71,8 +75,8 @@ class Relay:
         finally:
             silence.stop()
             self._outlet.close()
-            status = self._attempt.status if self._attempt else 0
-            self._passage.end(Ending(end, status, self._outlet.usage, self._outlet.events))
+            self._end(end)
+            self._attempt = None
 
     def client_left(self) -> None:
         """Nobody reads any more: let the engine see it at once."""
@@ -92,6 +96,20 @@ class Relay:
             self._outlet.fail(503, Reason.INTERNAL, _STOPPING)
         if self._task is not None:
             self._task.cancel()
+
+    def _look(self) -> None:
+        """End in the turn in which the last byte was written: whoever has it may ask again before the next one."""
+        attempt = self._attempt
+        if attempt is not None and attempt.is_over and not self._outlet.is_open:
+            self._tell(self._unheard, Tried.BEGUN, attempt)
+            self._end(attempt.ended.result())
+
+    def _end(self, end: End) -> None:
+        if self._is_ended:
+            return
+        self._is_ended = True
+        status = self._attempt.status if self._attempt else 0
+        self._passage.end(Ending(end, status, self._outlet.usage, self._outlet.events))
 
     def _keep_alive(self) -> None:
         if self._passage.is_stream:
@@ -157,6 +175,7 @@ class Relay:
         was_idle = not connection.is_new
         attempt = self._attempt_over(connection, silence, has_others=has_others)
         passage.sent_to(address)
+        self._unheard = address
         connection.send(message, attempt)
         self._exchange.on_flow = self._outlet.flow_to(attempt.flow)
         try:
@@ -179,11 +198,15 @@ class Relay:
             model=passage.model,
             idle_seconds=passage.patience.idle_seconds,
             has_others=has_others or passage.may_fall_back,
+            on_over=self._look,
         )
         return self._attempt
 
     def _tell(self, address: str, tried: Tried, attempt: Attempt) -> None:
-        """How the engine did, for those that choose among engines."""
+        """How the engine did, for those that choose among engines; said once."""
+        if not self._unheard:
+            return
+        self._unheard = ""
         if tried is Tried.BEGUN:
             self._passage.began()
         if tried is Tried.BEGUN and attempt.status < _ENGINE_ERROR:

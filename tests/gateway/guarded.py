@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
+
+import pytest
 
 from gateway.engine_connections import EngineConnections
 from gateway.exchange import HttpResponse
 from gateway.ext_authz import TICKET_HEADER
 from gateway.guard import Guard, GuardSettings
+from gateway.http_protocol import HttpProtocol
 from gateway.passage import Ending, Patience
 from gateway.shadows import Shadows
 from gateway.targets import Target, engine_at
@@ -169,19 +172,42 @@ async def guarding(
     engines: EngineConnections | None = None,
     shadows: Shadows | None = None,
 ) -> AsyncIterator[tuple[Guard, asyncio.StreamReader, asyncio.StreamWriter]]:
-    """A client of a guard."""
+    """A client of a guard, whose request has ended for the gateway as soon as the client may have its last byte."""
     engines = engines or EngineConnections()
-    guard = Guard(OneTicket(passage), engines, GuardSettings(keep_alive_seconds), shadows)
+    tickets = OneTicket(passage)
+    guard = Guard(tickets, engines, GuardSettings(keep_alive_seconds), shadows)
     server = guard.server(lambda _: HttpResponse(500))
     listener = await asyncio.get_running_loop().create_server(server.connection, "127.0.0.1", 0)
     reader, writer = await asyncio.open_connection(*listener.sockets[0].getsockname())
+    early: list[str] = []
+
+    def note() -> None:
+        if tickets.passage is None and not passage.endings:
+            early.append("the client had its answer before the request had ended for the gateway")
+
     try:
-        yield guard, reader, writer
+        with _told_of_answers(note):
+            yield guard, reader, writer
     finally:
         writer.close()
         listener.close()
         await server.drain(1)
         engines.close()
+    assert early == []
+
+
+@contextlib.contextmanager
+def _told_of_answers(note: Callable[[], None]) -> Iterator[None]:
+    """Called in the first turn of the loop after each answer's last byte."""
+    answered = HttpProtocol._answered
+
+    def told(self: HttpProtocol, goes_on: bool) -> None:
+        answered(self, goes_on)
+        asyncio.get_running_loop().call_soon(note)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HttpProtocol, "_answered", told)
+        yield
 
 
 def ask(writer: asyncio.StreamWriter, ticket: str = "t", path: str = CHAT, body: bytes = b"{}") -> None:
