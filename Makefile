@@ -42,7 +42,7 @@ demo: $(INSTALLED) ## start the local fleet and take the tour (DEMO_ARGS="--once
 	@$(BIN)/enginehouse demo $(DEMO_ARGS)
 
 test: $(INSTALLED) ## every test that needs only Python packages
-	@echo "All of it takes 10 to 13 minutes on two cores. The heavy tiers are left out: make test-heavy runs them."
+	@echo "All of it takes 5 to 13 minutes on two cores. The heavy tiers are left out: make test-heavy runs them."
 	@$(COMPILED) $(BIN)/pytest -m "not ($(HEAVY))" $(WORKERS) $(TEST_ARGS)
 
 test-all: $(INSTALLED) ## every test, the heavy tiers too
