@@ -142,12 +142,14 @@ class EngineConnection(asyncio.Protocol):
     def _done(self, *, keeps: bool) -> None:
         reader, self._reader = self._reader, None
         self.is_new = False
+        if reader is None:
+            self.cut()  # a second answer, which nobody asked for: the next request would take it for its own
+            return
         if keeps and self.is_open:
             self._on_free(self)
         elif self._transport is not None:
             self._transport.close()
-        if reader is not None:
-            reader.on_end()
+        reader.on_end()
 
     def _lost(self) -> None:
         reader, self._reader = self._reader, None

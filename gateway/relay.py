@@ -54,6 +54,8 @@ class Relay:
         """The engine that was asked last and has not begun."""
         self._task: asyncio.Task[None] | None = None
         self._is_ended = False
+        self._own_end: End | None = None
+        """Where the gateway ends the answer itself, whatever the engine did."""
         self._end_of_cancelled = End.CLIENT_LEFT
 
     async def run(self) -> None:
@@ -66,6 +68,7 @@ class Relay:
         except asyncio.CancelledError:
             end = self._end_of_cancelled
             if self._outlet.is_open:  # the gateway ends, not the client
+                self._own_end = end
                 self._exchange.cut()
                 raise
         except Exception:
@@ -89,7 +92,7 @@ class Relay:
 
     def stop(self) -> None:
         """The gateway ends before the answer does: the client is told, and the engine sees that nobody reads."""
-        self._end_of_cancelled = End.FAILED
+        self._end_of_cancelled = self._own_end = End.FAILED
         if self._attempt is not None:
             self._attempt.give_up(End.FAILED)
         if self._outlet.is_open:
@@ -102,7 +105,7 @@ class Relay:
         attempt = self._attempt
         if attempt is not None and attempt.is_over and not self._outlet.is_open:
             self._tell(self._unheard, Tried.BEGUN, attempt)
-            self._end(attempt.ended.result())
+            self._end(self._own_end or attempt.ended.result())
 
     def _end(self, end: End) -> None:
         if self._is_ended:
@@ -117,6 +120,7 @@ class Relay:
 
     def _give_up(self) -> None:
         """After a failure of our own: the engine sees that nobody reads, and the client an error."""
+        self._own_end = End.FAILED
         if self._attempt is not None:
             self._attempt.give_up(End.FAILED)
         if self._outlet.is_open:
@@ -221,6 +225,7 @@ class Relay:
     def _nobody(self, tried: Tried) -> End:
         """Every engine that may be asked was asked."""
         if tried is Tried.LATE:
+            self._own_end = End.ENGINE_LATE
             self._outlet.fail(504, Reason.ENGINE_LATE, _LATE)
             return End.ENGINE_LATE
         if tried is Tried.LOST:

@@ -2,18 +2,12 @@
 
 from collections.abc import Callable
 
-from gateway.http2 import frames
+from gateway.http2 import frames, peer_settings
 from gateway.http2.errors import ConnectionFault, ErrorCode, StreamFault
 from gateway.http2.frames import FrameReader
 from gateway.http2.header_blocks import HeaderBlock, Headers, HeaderUnpacker, trailers_fault
 from gateway.http2.limits import Budget, Limits
-from gateway.http2.peer_settings import (
-    INITIAL_WINDOW_SIZE,
-    MAX_CONCURRENT_STREAMS,
-    MAX_FRAME_SIZE,
-    MAX_HEADER_LIST_SIZE,
-    PeerSettings,
-)
+from gateway.http2.peer_settings import PeerSettings
 from gateway.http2.streams import Inlet, Outlet, Stream, StreamUser
 
 Opener = Callable[[Stream, Headers], StreamUser]
@@ -38,6 +32,8 @@ class Connection:
         self._peer = PeerSettings()
         self._resets = Budget(limits.resets, limits.resets_per_second)
         self._controls = Budget(limits.control_frames, limits.control_frames_per_second)
+        self._late_frames = 0
+        """That may still come on streams that are over."""
         self._last_id = 0
         self._has_settings = False
         self._is_draining = False
@@ -69,10 +65,10 @@ class Connection:
         """Say the own settings."""
         limits = self._limits
         stated = (
-            (MAX_CONCURRENT_STREAMS, limits.max_streams),
-            (INITIAL_WINDOW_SIZE, limits.stream_window_bytes),
-            (MAX_FRAME_SIZE, limits.max_frame_bytes),
-            (MAX_HEADER_LIST_SIZE, limits.max_header_list_bytes),
+            (peer_settings.MAX_CONCURRENT_STREAMS, limits.max_streams),
+            (peer_settings.INITIAL_WINDOW_SIZE, limits.stream_window_bytes),
+            (peer_settings.MAX_FRAME_SIZE, limits.max_frame_bytes),
+            (peer_settings.MAX_HEADER_LIST_SIZE, limits.max_header_list_bytes),
         )
         self.outlet.write(frames.settings(stated))
         if (more := limits.connection_window_bytes - frames.DEFAULT_WINDOW_BYTES) > 0:
@@ -133,7 +129,7 @@ class Connection:
         if stream is None:
             self._inlet.consume(size)
             self._check_known(stream_id)
-            self._spend_control()  # what was under way when the stream was reset
+            self._spend_late()
             return
         if size:
             stream.receive(data, size)
@@ -184,7 +180,7 @@ class Connection:
         self._open(stream_id, headers, ends=ends)
 
     def _open(self, stream_id: int, headers: Headers, *, ends: bool) -> None:
-        self._controls.earn(self._limits.late_frames)
+        self._late_frames = min(self._late_frames + self._limits.late_frames, self._limits.control_frames)
         own = Inlet(stream_id, self.outlet, self._limits.stream_window_bytes)
         stream = Stream(stream_id, self.outlet, self._inlet, own, self._peer.window_bytes)
         self.outlet.streams[stream_id] = stream
@@ -214,7 +210,7 @@ class Connection:
         stream = self.outlet.streams.get(stream_id)
         if stream is None:
             self._check_known(stream_id)
-            self._spend_control()
+            self._spend_late()
             return
         if not stream.is_answered:
             self._spend_reset()
@@ -281,6 +277,12 @@ class Connection:
     def _check_known(self, stream_id: int) -> None:
         if not stream_id % 2 or stream_id > self._last_id:
             raise ConnectionFault(ErrorCode.PROTOCOL_ERROR, "a frame on a stream that was never opened")
+
+    def _spend_late(self) -> None:
+        if self._late_frames:
+            self._late_frames -= 1
+        else:
+            self._spend_control()
 
     def _spend_control(self) -> None:
         if not self._controls.spend(self._now):

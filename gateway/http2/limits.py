@@ -32,8 +32,8 @@ class Limits:
     """Frames at once that carry nothing: SETTINGS, PING, PRIORITY, unknown ones, empty DATA and CONTINUATION."""
     control_frames_per_second: float = 1_000.0
     late_frames: int = 18
-    """What each stream may send beyond that after its end, under way since before: a window in the smallest frames that
-    a large body is cut into, its end, a reset."""
+    """What each stream may send after its end, under way since before, without counting among them: a window in the
+    frames that a large body is cut into, its end, a reset."""
 
 
 class Budget:
@@ -46,10 +46,6 @@ class Budget:
         self._per_second = per_second
         self._left = self._size
         self._at: float | None = None
-
-    def earn(self, count: int) -> None:
-        """Put some back, as far as there is room."""
-        self._left = min(self._size, self._left + count)
 
     def spend(self, now: float) -> bool:
         """Take one; whether there was one."""

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from fleet.output_policy import FailureMode, Mode
+from fleet.output_policy import FailureMode, Mode, Moderation
 from gateway.filtered_outlet import AT_ONCE_BYTES
 from gateway.passage import End
 from gateway.token_usage import TokenUsage
@@ -259,3 +259,14 @@ async def test_a_client_that_leaves_ends_the_filter_and_what_it_found_is_counted
             await until(lambda: not guard.running)
     assert [ending.end for ending in passage.endings] == [End.CLIENT_LEFT]
     assert watch.answers == [("m", Counter(email=1), None, None)]
+
+
+async def test_an_answer_that_could_not_be_judged_did_not_end_well_though_its_engine_did():
+    class Broken:
+        async def may_pass(self, texts):
+            await asyncio.sleep(0)
+            raise RuntimeError(len(texts))
+
+    chosen = filter_of(judge=Broken(), moderation=Moderation())
+    status, _, _, ending = await through(answers(json.dumps({"choices": [TEXT]}).encode()), chosen)
+    assert (status, ending.end) == (500, End.FAILED)

@@ -312,6 +312,16 @@ async def test_connections_to_an_engine_are_used_again() -> None:
             assert not engine.gone.is_set()
 
 
+async def test_a_connection_with_an_answer_too_many_serves_nobody_else() -> None:
+    whole = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"
+    engine = FakeEngine(raw(whole + whole))
+    async with engine, guarding(FakePassage((engine.address,))) as (_, reader, writer):
+        ask(writer)
+        assert await whole_answer(reader) == (200, b"{}", True)
+        async with asyncio.timeout(5):
+            await engine.gone.wait()
+
+
 @pytest.mark.parametrize(
     "script",
     [
