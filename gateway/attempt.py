@@ -71,7 +71,7 @@ class Attempt:
     @property
     def is_over(self) -> bool:
         """Whether it has begun to answer, and ended."""
-        is_begun = self.tried.done() and not self.tried.cancelled() and self.tried.result() is Tried.BEGUN
+        is_begun = self.tried.done() and self.tried.result() is Tried.BEGUN
         return is_begun and self.ended.done() and not self.ended.cancelled()
 
     def on_head(self, status: int, headers: Headers) -> None:

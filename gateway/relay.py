@@ -56,7 +56,6 @@ class Relay:
         self._is_ended = False
         self._own_end: End | None = None
         """Where the gateway ends the answer itself, whatever the engine did."""
-        self._end_of_cancelled = End.CLIENT_LEFT
 
     async def run(self) -> None:
         """From the turn to the last byte; however it ends, the passage is told once, in the turn of the last byte."""
@@ -66,15 +65,13 @@ class Relay:
         try:
             end = await self._pass_on(silence)
         except asyncio.CancelledError:
-            end = self._end_of_cancelled
+            end = self._own_end = self._own_end or End.CLIENT_LEFT
             if self._outlet.is_open:  # the gateway ends, not the client
-                self._own_end = end
                 self._exchange.cut()
                 raise
         except Exception:
             _log.error("relay.failed", **kind_and_place())
-            end = End.FAILED
-            self._give_up()
+            self._break_off(500, _FAILED)
         finally:
             silence.stop()
             self._outlet.close()
@@ -91,12 +88,8 @@ class Relay:
         self._task.cancel()
 
     def stop(self) -> None:
-        """The gateway ends before the answer does: the client is told, and the engine sees that nobody reads."""
-        self._end_of_cancelled = self._own_end = End.FAILED
-        if self._attempt is not None:
-            self._attempt.give_up(End.FAILED)
-        if self._outlet.is_open:
-            self._outlet.fail(503, Reason.INTERNAL, _STOPPING)
+        """The gateway ends before the answer does."""
+        self._break_off(503, _STOPPING)
         if self._task is not None:
             self._task.cancel()
 
@@ -104,7 +97,7 @@ class Relay:
         """End in the turn in which the last byte was written: whoever has it may ask again before the next one."""
         attempt = self._attempt
         if attempt is not None and attempt.is_over and not self._outlet.is_open:
-            self._tell(self._unheard, Tried.BEGUN, attempt)
+            self._tell(Tried.BEGUN, attempt)
             self._end(self._own_end or attempt.ended.result())
 
     def _end(self, end: End) -> None:
@@ -118,13 +111,13 @@ class Relay:
         if self._passage.is_stream:
             self._outlet.keep_alive()
 
-    def _give_up(self) -> None:
-        """After a failure of our own: the engine sees that nobody reads, and the client an error."""
+    def _break_off(self, status: int, message: str) -> None:
+        """The gateway ends the answer itself: the engine sees that nobody reads, and the client is told."""
         self._own_end = End.FAILED
         if self._attempt is not None:
             self._attempt.give_up(End.FAILED)
         if self._outlet.is_open:
-            self._outlet.fail(500, Reason.INTERNAL, _FAILED)
+            self._outlet.fail(status, Reason.INTERNAL, message)
 
     async def _pass_on(self, silence: Silence) -> End:
         """Turn by turn, until an engine begins or nobody is left: every arm and model has engines of its own."""
@@ -184,13 +177,14 @@ class Relay:
         self._exchange.on_flow = self._outlet.flow_to(attempt.flow)
         try:
             async with asyncio.timeout(passage.patience.first_byte_seconds):
-                tried = await asyncio.shield(attempt.tried)
+                await asyncio.shield(attempt.tried)
         except TimeoutError:
-            attempt.give_up(End.ENGINE_LATE)
-            tried = Tried.LATE
+            if not attempt.tried.done():  # its first byte may have come in the turn in which its time was up
+                attempt.give_up(End.ENGINE_LATE)
+        tried = attempt.tried.result()
         if tried is Tried.LOST and was_idle and not attempt.status:  # it was closed while the request was on its way
             return await self._ask(address, body, silence, has_others=has_others, is_again=True)
-        self._tell(address, tried, attempt)
+        self._tell(tried, attempt)
         return tried
 
     def _attempt_over(self, connection: EngineConnection, silence: Silence, *, has_others: bool) -> Attempt:
@@ -206,11 +200,11 @@ class Relay:
         )
         return self._attempt
 
-    def _tell(self, address: str, tried: Tried, attempt: Attempt) -> None:
+    def _tell(self, tried: Tried, attempt: Attempt) -> None:
         """How the engine did, for those that choose among engines; said once."""
-        if not self._unheard:
+        address, self._unheard = self._unheard, ""
+        if not address:
             return
-        self._unheard = ""
         if tried is Tried.BEGUN:
             self._passage.began()
         if tried is Tried.BEGUN and attempt.status < _ENGINE_ERROR:

@@ -2,12 +2,14 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
 from gateway.passage import End
 from gateway.refusals import Reason, refuse
 from tests.gateway.guarded import (
+    LAST_PIECE,
     STREAM_HEAD,
     FakeEngine,
     FakePassage,
@@ -95,6 +97,26 @@ async def test_an_engine_that_is_late_leaves_it_to_another_model_not_to_its_neig
             await slow.gone.wait()
     assert neighbour.requests == []
     assert len(other.requests) == 1
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["whole", "first_byte"])
+async def test_a_first_byte_in_the_turn_in_which_its_time_is_up_leaves_nothing_to_another_model(ends):
+    async def just_in_time(_, writer):
+        writer.write(STREAM_HEAD + piece(event("a")) + (LAST_PIECE if ends else b""))
+        time.sleep(0.2)  # noqa: ASYNC251 the loop has the bytes and the deadline to see at once after it
+        if not ends:
+            await asyncio.sleep(0.05)
+            writer.write(LAST_PIECE)
+
+    async with FakeEngine(just_in_time) as engine, FakeEngine(STREAM) as other:
+        passage = FakePassage((engine.address,), fallbacks=[(other.address,)], first_byte_seconds=0.1)
+        async with guarding(passage) as (_, reader, writer):
+            ask(writer)
+            assert await whole_answer(reader) == (200, event("a"), True)
+    assert other.requests == []
+    assert len(passage.fallbacks) == 1
+    assert (passage.failures, passage.well) == ([], [engine.address])
+    assert [ending.end for ending in passage.endings] == [End.WHOLE]
 
 
 async def test_after_the_first_byte_there_is_no_other_model():
