@@ -7,11 +7,14 @@ from collections.abc import Callable
 from typing import Protocol, cast
 
 import httptools
+import structlog
 
+from gateway.error_places import kind_and_place
 from gateway.exchange import Headers
 from gateway.hosted_keys import HostedKeys
 from gateway.targets import Target
 
+_log = structlog.get_logger("gateway.engine_connections")
 CONNECT_SECONDS = 1.0
 HOSTED_CONNECT_SECONDS = 5.0
 """With the name's look-up and the handshake."""
@@ -22,7 +25,10 @@ MAX_HEAD_BYTES = 64 * 1024
 
 
 class AnswerReader(Protocol):
-    """Whoever reads an engine's answer; of `on_end` and `on_lost` one comes, once, and nothing after it."""
+    """Whoever reads an engine's answer; of `on_end` and `on_lost` one comes, once, and nothing after it.
+
+    Who fails at a piece or at the end has lost the answer, and is told so.
+    """
 
     def on_head(self, status: int, headers: Headers) -> None:
         """The answer begins."""
@@ -99,8 +105,13 @@ class EngineConnection(asyncio.Protocol):
         if self._parser is None or self._reader is None:
             self.cut()  # nothing was asked
             return
+        reader = self._reader
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:  # the fault is the reader's, and nobody else is told of it
+            _log.error("engine_answer.failed", **kind_and_place(error.__context__))
+            self._reader = reader
+            self._lost()
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             self._lost()
 

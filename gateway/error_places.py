@@ -6,8 +6,9 @@ import traceback
 _FRAMES = 3
 
 
-def kind_and_place() -> dict[str, object]:
-    """Of the exception that is being handled; ``error`` is ``None`` where there is none."""
-    kind, _, trace = sys.exc_info()
+def kind_and_place(error: BaseException | None = None) -> dict[str, object]:
+    """Of an exception, or of the one that is being handled; ``error`` is ``None`` where there is none."""
+    seen = error or sys.exception()
+    trace = seen.__traceback__ if seen else None
     where = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(trace)[-_FRAMES:]]
-    return {"error": kind.__name__ if kind else None, "where": where}
+    return {"error": type(seen).__name__ if seen else None, "where": where}

@@ -8,7 +8,10 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import structlog
+
 from gateway.engine_connections import EngineConnections
+from gateway.error_places import kind_and_place
 from gateway.exchange import Exchange, HttpResponse
 from gateway.ext_authz import TICKET_HEADER
 from gateway.http_protocol import HttpRequest, HttpServer, Later
@@ -17,6 +20,7 @@ from gateway.refusals import Reason, error_body
 from gateway.relay import Relay
 from gateway.shadows import Shadows
 
+_log = structlog.get_logger("gateway.guard")
 MAX_BODY_BYTES = 9 * 1024 * 1024
 """A little more than Envoy lets in, for the engine's own edits."""
 
@@ -56,7 +60,10 @@ class Guard:
     def _stop(self) -> None:
         """What is still on its way can't wait for its end."""
         for relay in tuple(self._running.values()):
-            relay.stop()
+            try:
+                relay.stop()
+            except Exception:  # the others have to be told all the same
+                _log.error("relay.not_stopped", **kind_and_place())
 
     def _cut_short(self, headers: Mapping[str, str]) -> None:
         self._passages.give_up(headers.get(TICKET_HEADER, ""))

@@ -97,8 +97,10 @@ class Relay:
         """End in the turn in which the last byte was written: whoever has it may ask again before the next one."""
         attempt = self._attempt
         if attempt is not None and attempt.is_over and not self._outlet.is_open:
-            self._tell(Tried.BEGUN, attempt)
-            self._end(self._own_end or attempt.ended.result())
+            try:
+                self._tell(Tried.BEGUN, attempt)
+            finally:
+                self._end(self._own_end or attempt.ended.result())
 
     def _end(self, end: End) -> None:
         if self._is_ended:
