@@ -42,20 +42,27 @@ VALUES = {
     "ja\U000e0061ne@example\\udb40\\uDC20.com": "[EMAIL]",
     "4111\\\\u20601111\u200b\\u00ad11111111": "[CARD]",
     "0034 912 345 678": "[PHONE]",
+    "4111.1111.1111.1111": "[CARD]",
+    "5555_5555_5555_4444": "[CARD]",
+    "3782.822463.10005": "[CARD]",
+    "jane.doe%40example.com": "[EMAIL]",
+    "jane&#64;example.com": "[EMAIL]",
+    "jane&#x0040;example.com": "[EMAIL]",
+    "jane&commat;example.com": "[EMAIL]",
 }
 FILLERS = st.one_of(
     st.sampled_from(
         [" the", " quick", " brown", " word", ", ", ". ", "\n", " (", ") ", " 42 ", " 2024-11-30 ", "C++::x "]
     ),
     st.sampled_from(
-        [" é", " 联系", " ok ", " \\", " \\n ", ' "', " 4111 11 ", " a@b ", " sk-x ", " @ ", " 😀", " \ud83d "]
+        [" é", " 联系", " ok ", " \\", " AT&T ", " 50% ", " %4", " &#", " 4111.11", " \\n ", ' "', " 4111 11 ", " a@b ", " sk-x ", " @ ", " 😀", " \ud83d "]
     ),
     st.text(alphabet='ab 1.@-:\\u40\u200b\uff14é"', max_size=8).map(lambda text: f" {text} "),
 )
 TEXTS = st.lists(st.one_of(FILLERS, FILLERS, st.sampled_from(sorted(VALUES)).map(lambda value: f" {value} "))).map(
     "".join
 )
-WILD = st.text(alphabet="ab41 .@-+:()\\u0{\"'_\u200b\uff14é5\n", max_size=200)
+WILD = st.text(alphabet="ab4016%&#; .@-+:()\\u0{\"'_\u200b\uff14é5\n", max_size=200)
 _HALVES = ("\\udb40", "\\udc61", "\\u00", "\\")
 _SHOWN = ("4111", "1", "a", "@", '"', " ")
 UNSEEN = st.lists(
@@ -167,6 +174,7 @@ def test_prose_leaves_word_by_word():
         "It costs 1,234.56 or 12 345 at 10:30 on 01.02.2024; call std::vector a::b v1.2.3 1795965912.",
         "4111 1111 1111 1112 is no card, GB00NWBK60161331926819 no account, 000-12-3456 and 666-12-3456 no number.",
         "see task-force-abcdefghijklmnopqrstuvwx, user@localhost, 999.1.1.1 and 12:30:45",
+        "OID 2.16.840.1.113883.3.4568 and 4111.11111111.1111, AT&T &#65; x%41y.com, 5555_5555_5555_4445 in snake_case_4111",
         "0123 is 4-4-4, e-mail a@b, (x) 1-2-3 [1] {2} #5 $100 50% 3+4=7",
     ],
 )
@@ -184,6 +192,7 @@ def test_what_only_looks_like_a_value_passes(text):
         ("联系jane@example.com请", "联系[EMAIL]请"),
         ("<jane@example.com>,bob@example.org;", "<[EMAIL]>,[EMAIL];"),
         ("mailto:jane@example.com?x=1", "mailto:[EMAIL]?x=1"),
+        ("https://a.example/?to=jane%40example.com&x=1", "https://a.example/?to=[EMAIL]&x=1"),
         ("host 10.0.0.1:8080 fe80::1: up", "host [IP]:8080 [IP]: up"),
         ("12345678Z X1234567L RSSMRA85M01H501Q AB 12 34 56 C", "[DNI] [DNI] [FISCAL_CODE] [NINO]"),
         ("52998224725 529.982.247-25 130 692 544 2341 2341 2346", "52998224725 [CPF] [SIN] [AADHAAR]"),
@@ -232,6 +241,8 @@ class TestTime:
         assert growing.feed("ask jane") == "ask "
         assert growing.expire() == "jane"
         assert growing.feed("@example.com now ") == "[EMAIL] now "
+        assert growing.feed("jane&") + growing.expire() == "jane&"
+        assert growing.feed("#64;example.com now ") == "[EMAIL] now "
 
     def test_a_candidate_is_masked_and_what_continues_it_is_gone(self):
         growing = TextFilter(PLAIN, MASKS)
