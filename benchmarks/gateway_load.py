@@ -116,12 +116,18 @@ async def _poisson(target: Target, chance: random.Random, rate: float, seconds: 
 
 
 async def streams(told: dict[str, object]) -> dict[str, object]:
-    """Streams side by side for some seconds; each that began is read to its end."""
+    """Streams side by side for some seconds; each that began is read to its end.
+
+    They begin one after the other within the first ``spread_seconds``, as clients come: of many that come at once a
+    gateway that watches the queues of engines lets some wait.
+    """
     port, request = int(told["port"]), str(told["request"]).encode()
+    count, spread_seconds = int(told["connections"]), float(told["spread_seconds"])
     loop, end = asyncio.get_running_loop(), time.perf_counter() + float(told["seconds"])
     done = [0, 0, 0]
 
-    async def one() -> None:
+    async def one(number: int) -> None:
+        await asyncio.sleep(spread_seconds * number / count)
         _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
         while time.perf_counter() < end:
             done[0] += 1
@@ -132,7 +138,7 @@ async def streams(told: dict[str, object]) -> dict[str, object]:
         connection.transport.close()
 
     began = time.perf_counter()
-    await asyncio.gather(*(one() for _ in range(int(told["connections"]))))
+    await asyncio.gather(*(one(number) for number in range(count)))
     return {"streams": done[0], "chunks": done[1], "failed": done[2], "seconds": time.perf_counter() - began}
 
 

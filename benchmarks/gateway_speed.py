@@ -167,7 +167,7 @@ def _share(seconds: Sequence[float], share: float) -> float:
 def _streams(run: Run, ways: Sequence[Way]) -> None:
     """What one chunk costs over plain Envoy, and the guard over none."""
     spent: dict[tuple[str, bool], list[trials.Chunks]] = {}
-    for _ in range(run.rounds):
+    for _ in range(2 * run.rounds):
         for way in ways:
             for is_asked in (True, False):
                 chunks = trials.streams(way, run.core, run.seconds, is_usage_asked=is_asked)

@@ -15,6 +15,7 @@ SHORT_CHARACTERS, LONG_CHARACTERS = 540, 64 * 1024
 PROMPTS = 64
 SHORT_CONNECTIONS, LONG_CONNECTIONS = 32, 16
 STREAMS = 32
+SPREAD_SECONDS = 1.0
 RATE = 100.0
 _WRK = """
 local requests, at = {}, 0
@@ -101,7 +102,13 @@ def streams(way: Way, core: str, seconds: float, *, is_usage_asked: bool, connec
     """Streams side by side."""
     options = {"stream_options": {"include_usage": True}} if is_usage_asked else {}
     request = request_text(way.model, stream=True, **options)
-    told = {"port": way.contender.port, "request": request, "seconds": seconds, "connections": connections}
+    told = {
+        "port": way.contender.port,
+        "request": request,
+        "seconds": seconds,
+        "connections": connections,
+        "spread_seconds": SPREAD_SECONDS,
+    }
     before = way.contender.cpu_seconds()
     found = _load(core, "streams", told)
     spent = way.contender.cpu_seconds() - before
