@@ -23,7 +23,9 @@ _LETTER = r"A-Za-z\x{c0}-\x{52f}"
 _AT = "(?:@|%40|&#0{0,4}64;|&#[xX]0{0,4}40;|&commat;)"
 """As it stands in text, in a URL, and in HTML."""
 _EMAIL = rf"[{_LETTER}0-9_%+][{_LETTER}0-9._%+'-]{{0,63}}{_AT}[{_LETTER}0-9-][{_LETTER}0-9.-]{{2,118}}"
-_DOMAIN = re.compile(rf"{_AT}(?:[A-Za-z\u00c0-\u052f0-9-]{{1,63}}\.){{1,8}}(?:xn--[a-z0-9-]{{2,20}}|[A-Za-z\u00c0-\u052f]{{2,24}})")
+_DOMAIN = re.compile(
+    rf"{_AT}(?:[A-Za-z\u00c0-\u052f0-9-]{{1,63}}\.){{1,8}}(?:xn--[a-z0-9-]{{2,20}}|[A-Za-z\u00c0-\u052f]{{2,24}})"
+)
 # Digits are any digits in the shapes, and which may begin a value is asked afterwards: a RE2 automaton that tells them
 # apart has a new state for nearly every number (280 us instead of 20 us for a chunk of digits).
 _CARD = r"[0-9]{2}(?:[ \t-]{0,2}[0-9]){11,17}|[0-9]{4}(?:[._][0-9]{4}){3}|[0-9]{4}[._][0-9]{6}[._][0-9]{5}"

@@ -55,8 +55,9 @@ FILLERS = st.one_of(
         [" the", " quick", " brown", " word", ", ", ". ", "\n", " (", ") ", " 42 ", " 2024-11-30 ", "C++::x "]
     ),
     st.sampled_from(
-        [" é", " 联系", " ok ", " \\", " AT&T ", " 50% ", " %4", " &#", " 4111.11", " \\n ", ' "', " 4111 11 ", " a@b ", " sk-x ", " @ ", " 😀", " \ud83d "]
+        [" é", " 联系", " ok ", " \\", " \\n ", ' "', " 4111 11 ", " a@b ", " sk-x ", " @ ", " 😀", " \ud83d "]
     ),
+    st.sampled_from([" AT&T ", " 50% ", " %4", " &#", " 4111.11"]),
     st.text(alphabet='ab 1.@-:\\u40\u200b\uff14é"', max_size=8).map(lambda text: f" {text} "),
 )
 TEXTS = st.lists(st.one_of(FILLERS, FILLERS, st.sampled_from(sorted(VALUES)).map(lambda value: f" {value} "))).map(
@@ -174,7 +175,7 @@ def test_prose_leaves_word_by_word():
         "It costs 1,234.56 or 12 345 at 10:30 on 01.02.2024; call std::vector a::b v1.2.3 1795965912.",
         "4111 1111 1111 1112 is no card, GB00NWBK60161331926819 no account, 000-12-3456 and 666-12-3456 no number.",
         "see task-force-abcdefghijklmnopqrstuvwx, user@localhost, 999.1.1.1 and 12:30:45",
-        "OID 2.16.840.1.113883.3.4568 and 4111.11111111.1111, AT&T &#65; x%41y.com, 5555_5555_5555_4445 in snake_case_4111",
+        "OID 2.16.840.1.113883.3.4568 and 4111.11111111.1111, AT&T &#65; x%41y.com, 5555_5555_5555_4445 in snake_4111",
         "0123 is 4-4-4, e-mail a@b, (x) 1-2-3 [1] {2} #5 $100 50% 3+4=7",
     ],
 )
