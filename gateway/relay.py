@@ -89,8 +89,12 @@ class Relay:
 
     def stop(self) -> None:
         """The gateway ends before the answer does."""
-        self._break_off(503, _STOPPING)
-        if self._task is not None:
+        if self._task is None:
+            asyncio.get_running_loop().call_soon(self.stop)
+            return
+        try:
+            self._break_off(503, _STOPPING)
+        finally:
             self._task.cancel()
 
     def _look(self) -> None:
@@ -120,6 +124,8 @@ class Relay:
             self._attempt.give_up(End.FAILED)
         if self._outlet.is_open:
             self._outlet.fail(status, Reason.INTERNAL, message)
+        if not self._outlet.is_open:
+            self._end(End.FAILED)
 
     async def _pass_on(self, silence: Silence) -> End:
         """Turn by turn, until an engine begins or nobody is left: every arm and model has engines of its own."""

@@ -2,11 +2,13 @@
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import uvloop
 
 from gateway import log_lines
+from gateway.error_places import kind_and_place
 from gateway.errors import GatewayError
 from gateway.settings import GatewaySettings, read_settings
 
@@ -17,6 +19,7 @@ def run(settings_path: Path, worker: int | None = None) -> int:
     try:
         settings = read_settings(settings_path)
         with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.get_loop().set_exception_handler(log_unhandled)
             if worker is None and settings.workers > 1:
                 runner.run(_supervise(settings, settings_path))
             else:
@@ -25,6 +28,16 @@ def run(settings_path: Path, worker: int | None = None) -> int:
         sys.stderr.write(f"gateway: {error}\n")
         return 1
     return 0
+
+
+def log_unhandled(_: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
+    """A loop's exception handler: nothing of what an exception says or was called with, which may be of a request."""
+    import structlog
+
+    error = context.get("exception")
+    structlog.get_logger("gateway.start").error(
+        "loop.unhandled", **kind_and_place(error if isinstance(error, BaseException) else None)
+    )
 
 
 async def _supervise(settings: GatewaySettings, settings_path: Path) -> None:

@@ -100,8 +100,8 @@ def _is_free_after(text: str, end: int, chars: frozenset[str]) -> bool:
 
 def _email(text: str, start: int, end: int) -> int:
     """A name at a domain; the full stop of a sentence after it is no part of it."""
-    found = _DOMAIN.search(text, start, end)
-    return found.end() if found else 0
+    ends = [found.end() for found in _DOMAIN.finditer(text, start, end)]  # `%40` may stand in a name as well
+    return ends[-1] if ends else 0
 
 
 def _card(text: str, start: int, end: int) -> int:

@@ -12,22 +12,37 @@ _ANYWHERE, _HERE = _re2.RE2.Anchor.UNANCHORED, _re2.RE2.Anchor.ANCHOR_START
 
 
 class EncodedText:
-    """A text as UTF-8, which RE2 reads, with its places in characters."""
+    """A text as UTF-8, which RE2 reads, with its places in characters; they are counted from the last one asked for."""
 
-    __slots__ = ("_is_ascii", "data", "text")
+    __slots__ = ("_byte", "_is_ascii", "_place", "data", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.data = text.encode("utf-8", "replace")
         self._is_ascii = len(self.data) == len(text)
+        self._place = self._byte = 0
 
     def byte(self, place: int) -> int:
         """Where a character begins."""
-        return place if self._is_ascii else len(self.text[:place].encode("utf-8", "replace"))
+        if self._is_ascii:
+            return place
+        if place >= self._place:
+            self._byte += len(self.text[self._place : place].encode("utf-8", "replace"))
+        else:
+            self._byte -= len(self.text[place : self._place].encode("utf-8", "replace"))
+        self._place = place
+        return self._byte
 
     def char(self, byte: int) -> int:
         """Which character begins there."""
-        return byte if self._is_ascii else len(self.data[:byte].decode("utf-8", "replace"))
+        if self._is_ascii:
+            return byte
+        if byte >= self._byte:
+            self._place += len(self.data[self._byte : byte].decode("utf-8", "replace"))
+        else:
+            self._place -= len(self.data[byte : self._byte].decode("utf-8", "replace"))
+        self._byte = byte
+        return self._place
 
 
 class LinearRegex:

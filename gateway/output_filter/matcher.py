@@ -82,14 +82,9 @@ class Matcher:
         found = self._beginnings.search(encoded, start)
         return len(encoded.text) if found is None else found
 
-    def find(self, encoded: EncodedText, start: int, before: int) -> Found | None:
-        """The first value that begins in a part of the text."""
-        best: Found | None = None
-        for group in self._groups:
-            found = group.find(encoded, start, before)
-            if found is not None and (best is None or found.start < best.start):
-                best, before = found, found.start + 1
-        return best
+    def finds(self, encoded: EncodedText) -> "Finds":
+        """What is found in a text."""
+        return Finds(encoded, self._groups)
 
     def likely(self, encoded: EncodedText, start: int) -> Detector | None:
         """The first detector of which a held text may become a value."""
@@ -98,6 +93,29 @@ class Matcher:
     def may_become_own(self, encoded: EncodedText, start: int) -> bool:
         """Whether a held text may become a value of a tenant's own class."""
         return any(one.may_grow(encoded, start) for one in self._all if one.detector.is_own)
+
+
+class Finds:
+    """The values in one text, asked for from its front to its end. What was searched is not searched again."""
+
+    __slots__ = ("_encoded", "_known")
+
+    def __init__(self, encoded: EncodedText, groups: Sequence["_Group"]) -> None:
+        self._encoded = encoded
+        self._known: list[tuple[_Group, int, Found | None]] = [(group, 0, None) for group in groups]
+        """(group, where it was searched to, the value that begins there)."""
+
+    def first(self, start: int, before: int) -> Found | None:
+        """The first value that begins in a part of the text; no later one may begin before this one does."""
+        best: Found | None = None
+        for number, (group, searched, found) in enumerate(self._known):
+            known = found
+            if (known is None and searched < before) or (known is not None and known.start < start):
+                known, searched = group.find(self._encoded, max(start, searched), before)
+                self._known[number] = (group, searched, known)
+            if known is not None and known.start < before and (best is None or known.start < best.start):
+                best, before = known, known.start + 1
+        return best
 
 
 class _Group:
@@ -112,21 +130,22 @@ class _Group:
         self._hint = re.compile("|".join(sorted(set(hints)))) if all(hints) else None
         self._any = LinearRegex(_joined([member.detector for member in members], source)) if members else None
 
-    def find(self, encoded: EncodedText, start: int, before: int) -> Found | None:
+    def find(self, encoded: EncodedText, start: int, before: int) -> tuple[Found | None, int]:
+        """The first value that begins in a part of the text, and where it does, or up to where none begins."""
         text = encoded.text
         if self._any is None or (self._hint is not None and self._hint.search(text, start) is None):
-            return None
+            return None, len(text)
         at = start
         while at < before:
             candidate = self._any.search(encoded, at)
             if candidate is None or candidate >= before:
-                return None
+                return None, len(text) if candidate is None else candidate
             for member in self._members:
                 if (found := member.find_at(encoded, candidate)) is not None:
-                    return found
+                    return found, candidate
             digits = _DIGITS.match(text, candidate) if self._is_bounded else None
             at = digits.end() if digits else candidate + 1  # nothing of a bounded group begins behind a digit
-        return None
+        return None, at
 
 
 def _joined(detectors: Sequence[Detector], written: Callable[[Node], str]) -> str:

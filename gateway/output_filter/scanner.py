@@ -204,7 +204,8 @@ class Scanner:
     def _search(self, *, is_end: bool) -> None:
         encoded, length = EncodedText(self._normal), len(self._normal)
         hold = length if is_end else self._matcher.held_from(encoded, self._place)
-        while (found := self._matcher.find(encoded, self._place, hold)) is not None:
+        finds = self._matcher.finds(encoded)
+        while (found := finds.first(self._place, hold)) is not None:
             self._settle(found)
             self._place = found.end
             if found.tail is not None and found.end == length and not is_end:

@@ -1,6 +1,7 @@
 """The guard when what it tells of a request's end fails: the fault is logged, and only that request is hit."""
 
 import asyncio
+import gc
 
 import pytest
 from structlog.testing import capture_logs
@@ -8,7 +9,9 @@ from structlog.testing import capture_logs
 from gateway.engine_connections import EngineConnections
 from gateway.exchange import HttpResponse
 from gateway.guard import Guard, GuardSettings
+from gateway.passage import End
 from gateway.refusals import Reason
+from gateway.start import log_unhandled
 from tests.gateway.guarded import (
     LAST_PIECE,
     STREAM_HEAD,
@@ -59,6 +62,52 @@ async def test_a_fault_at_the_last_byte_is_logged_by_its_kind_and_place_alone(ki
     assert [(log["event"], log["error"]) for log in logs] == [("engine_answer.failed", "RuntimeError")]
     assert "secret" not in str(logs)
     assert len(passage.endings) == 1
+
+
+async def test_what_nobody_handles_on_the_loop_is_logged_by_its_kind_and_place_alone():
+    async def left_by_its_client(_, writer):
+        writer.write(STREAM_HEAD + piece(event("a")))
+
+    asyncio.get_running_loop().set_exception_handler(log_unhandled)
+    async with FakeEngine(left_by_its_client) as engine:
+        passage = EndsBadly((engine.address,))
+        with capture_logs() as logs:
+            async with guarding(passage) as (guard, reader, writer):
+                ask(writer)
+                await reader.readuntil(b"data: ")
+                writer.transport.abort()
+                await until(lambda: not guard.running)
+            gc.collect()
+    assert [(log["event"], log["error"]) for log in logs] == [("loop.unhandled", "RuntimeError")]
+    assert any("relay.py" in place for place in logs[0]["where"])
+    assert "secret" not in str(logs)
+
+
+@pytest.mark.parametrize("waits", ["for_its_turn", "for_the_engine"])
+async def test_who_is_stopped_before_the_first_byte_is_told_when_the_request_has_ended(waits):
+    async with FakeEngine(wait_for_end) as engine:
+        passage = FakePassage((engine.address,), gate=asyncio.Event() if waits == "for_its_turn" else None)
+        async with guarding(passage) as (guard, reader, writer):
+            ask(writer)
+            await until(lambda: guard.running and (engine.requests or waits == "for_its_turn"))
+            guard._stop()
+            assert [ending.end for ending in passage.endings] == [End.FAILED]
+            assert (await whole_answer(reader))[0] == 503
+            await until(lambda: not guard.running)
+    assert len(passage.endings) == 1
+
+
+async def test_one_that_has_not_begun_to_run_is_stopped_all_the_same():
+    async with FakeEngine(whole_stream) as engine:
+        passage = FakePassage((engine.address,))
+        async with guarding(passage) as (guard, reader, writer):
+            taken = guard._passages.take
+            guard._passages.take = lambda ticket: (asyncio.get_running_loop().call_soon(guard._stop), taken(ticket))[1]
+            ask(writer)
+            assert (await whole_answer(reader))[0] == 503
+            await until(lambda: not guard.running)
+    assert engine.requests == []
+    assert [ending.end for ending in passage.endings] == [End.FAILED]
 
 
 async def test_an_engine_whose_answer_met_a_fault_is_not_asked_over_the_same_connection():

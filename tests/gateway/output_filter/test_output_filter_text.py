@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleet.output_policy import FilterPolicy, Mode, OwnPattern
+from gateway.output_filter.linear_regex import EncodedText, LinearRegex
 from gateway.output_filter.masks import Masks
 from gateway.output_filter.matcher import Matcher
 from gateway.output_filter.normal_form import Writing
@@ -194,6 +195,7 @@ def test_what_only_looks_like_a_value_passes(text):
         ("<jane@example.com>,bob@example.org;", "<[EMAIL]>,[EMAIL];"),
         ("mailto:jane@example.com?x=1", "mailto:[EMAIL]?x=1"),
         ("https://a.example/?to=jane%40example.com&x=1", "https://a.example/?to=[EMAIL]&x=1"),
+        ("jane%40example.org@relay.net bounce+jane%40ab.com+77@x.com", "[EMAIL] [EMAIL]"),
         ("host 10.0.0.1:8080 fe80::1: up", "host [IP]:8080 [IP]: up"),
         ("12345678Z X1234567L RSSMRA85M01H501Q AB 12 34 56 C", "[DNI] [DNI] [FISCAL_CODE] [NINO]"),
         ("52998224725 529.982.247-25 130 692 544 2341 2341 2346", "52998224725 [CPF] [SIN] [AADHAAR]"),
@@ -206,6 +208,29 @@ def test_what_only_looks_like_a_value_passes(text):
 def test_values_are_found_where_they_stand(text, expected):
     assert whole(text) == expected
     assert streamed(list(text))[0] == expected
+
+
+@pytest.mark.parametrize(
+    "unit", ["jane.doe@example.com ", "4111.1111.1111.1111, ", "1.1.1.1.", "4.", "é 415-555-0134, ", "联1.1.1.1 "]
+)
+def test_what_was_searched_is_not_searched_again(unit, monkeypatch):
+    """A text is read some few times, however many values are in it; a whole answer holds up everybody else."""
+    read, search, byte = [], LinearRegex.search, EncodedText.byte
+
+    def counted(self, encoded, start):
+        found = search(self, encoded, start)
+        read.append((len(encoded.text) if found is None else found + 1) - start)
+        return found
+
+    def placed(self, place):
+        read.append(0 if self._is_ascii else abs(place - self._place))
+        return byte(self, place)
+
+    monkeypatch.setattr(LinearRegex, "search", counted)
+    monkeypatch.setattr(EncodedText, "byte", placed)
+    text = unit * (20_000 // len(unit))
+    filter_whole(text, PLAIN, MASKS, Writing.PLAIN)
+    assert sum(read) < 12 * len(text)
 
 
 def test_json_in_a_text_stays_json():
